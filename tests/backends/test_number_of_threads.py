@@ -5,24 +5,20 @@ import os
 import shutil
 import subprocess
 import sys
-from functools import partial
 from pathlib import Path
 
 import pytest
 
 from mlpcore import Network, backends
 from mlpcore.cpu import available_cores
-from oracle import bits, training_set
-
-SOURCE = Path(__file__).parents[2] / "cpu_simd" / "team_size.c"
-COMPILER = shutil.which(os.environ.get("CC", "cc"))
+from oracle import bits, trained, training_set
 
 #: Seconds of a trial.
 TRIAL = 0.02
 
 
-class TeamSize(ctypes.Structure):
-    """`mlp_team_size`."""
+class Team(ctypes.Structure):
+    """`mlp_team_size`, of a team whose size C chooses."""
 
     _fields_ = [
         ("n_weights", ctypes.c_ssize_t),
@@ -31,27 +27,19 @@ class TeamSize(ctypes.Structure):
         *((name, ctypes.c_double) for name in ("trial_pause", "room_until", "room_pause")),
     ]
 
-
-class Team:
-    """A team whose size C chooses."""
-
-    def __init__(self, library):
-        self.library, self.size = library, TeamSize()
-
     def choose(self, most, n_weights=1000):
         """How many threads it has now."""
-        until = ctypes.c_double()
-        arguments = ctypes.c_long(n_weights), most, ctypes.byref(until)
-        return self.library.mlp_choose_team(ctypes.byref(self.size), *arguments)
+        arguments = ctypes.c_long(n_weights), most, ctypes.byref(ctypes.c_double())
+        return self.library.mlp_choose_team(ctypes.byref(self), *arguments)
 
     def note(self, threads, samples, seconds, lost_core=0):
         arguments = threads, samples, ctypes.c_double(seconds), lost_core
-        self.library.mlp_note_team(ctypes.byref(self.size), *arguments)
+        self.library.mlp_note_team(ctypes.byref(self), *arguments)
 
     def run(self, most, seconds):
         """Chooses until the trials end; returns the sizes that were tried, and the choice."""
         tried = [self.choose(most)]
-        while self.size.trying:
+        while self.trying:
             for _ in range(5):  # calls of training
                 n = int(TRIAL / 5 / seconds[tried[-1]]) + 1
                 self.note(tried[-1], n, n * seconds[tried[-1]])
@@ -61,11 +49,13 @@ class Team:
 
 @pytest.fixture(scope="module")
 def new_team(tmp_path_factory):
-    if COMPILER is None:
+    if (compiler := shutil.which(os.environ.get("CC", "cc"))) is None:
         pytest.skip("no C compiler")
+    source = Path(__file__).parents[2] / "cpu_simd" / "team_size.c"
     path = tmp_path_factory.mktemp("library") / "team_size.so"
-    subprocess.run([COMPILER, "-shared", "-fPIC", "-o", path, SOURCE], check=True)
-    return partial(Team, ctypes.CDLL(str(path)))
+    subprocess.run([compiler, "-shared", "-fPIC", "-o", path, source], check=True)
+    Team.library = ctypes.CDLL(str(path))
+    return Team
 
 
 #: A barrier of two microseconds a thread: ten of work take least on two of eight threads.
@@ -90,9 +80,9 @@ def test_trials_come_again_and_for_another_network(new_team):
     team, seconds = new_team(), {2: 2e-5, 1: 1e-5}
     assert team.run(2, seconds) == ([2, 1], 1)
     assert team.run(2, seconds) == ([], 1)
-    team.size.trial_at = 0  # the pause is over
+    team.trial_at = 0  # the pause is over
     assert team.run(2, {2: 1e-5, 1: 2e-5}) == ([2, 1], 2)
-    assert team.choose(2, 2000) == 2 and team.size.trying == 2
+    assert team.choose(2, 2000) == 2 and team.trying == 2
 
 
 def test_a_team_that_lost_a_core_goes_on_with_half(new_team):
@@ -100,33 +90,26 @@ def test_a_team_that_lost_a_core_goes_on_with_half(new_team):
     team, pauses = new_team(), []
     assert team.run(4, {4: 1e-5, 2: 2e-5})[1] == 4
     for seconds in (9.0, 0.1, 0.1, 9.0):
-        team.size.trial_at = team.size.room_until = 0
-        assert team.choose(4) == team.size.trying == 4
+        team.trial_at = team.room_until = 0
+        assert team.choose(4) == team.trying == 4
         team.note(4, 1000, seconds, lost_core=1)
-        assert not team.size.trying and team.choose(4) == 2
-        pauses.append(team.size.room_pause)
+        assert not team.trying and team.choose(4) == 2
+        pauses.append(team.room_pause)
     assert pauses == [0.5, 1.0, 2.0, 0.5]
-
-
-def trained(threads):
-    """The bits after a training that is long enough for trials with fewer threads."""
-    sizes = (150, 300, 200, 10)
-    network = Network(sizes, 5, "relu", "cross-entropy")
-    backend = backends.get("cpu", threads)
-    backend.train(network, *training_set(sizes, 20_000, 1, zeros=0.7, low=0), 1e-3)
-    return bits(network)
 
 
 def test_bits_beside_busy_processes():
     """Training goes on with fewer threads there, from the end of a block on."""
-    cores, n = os.sched_getaffinity(0), available_cores()
+    sizes, cores, n = (150, 300, 200, 10), os.sched_getaffinity(0), available_cores()
+    network = Network(sizes, 5, "relu", "cross-entropy")
+    data = training_set(sizes, 20_000, 1, zeros=0.7, low=0)  # long enough for trials
     spinning = [sys.executable, "-c", "while True: pass"]
     others = [subprocess.Popen(spinning) for _ in range(2 * n)]
     try:
-        crowded = trained(2 * n)
+        crowded, _ = trained(backends.get("cpu", 2 * n), network, *data)
     finally:
         for process in others:
             process.kill()
             process.wait()
-    assert crowded == trained(1)
+    assert bits(crowded) == bits(trained(backends.get("cpu", 1), network, *data)[0])
     assert os.sched_getaffinity(0) == cores  # threads move away from the others only for a time

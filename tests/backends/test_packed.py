@@ -3,28 +3,18 @@
 import numpy as np
 import pytest
 
+from emulated import SIMD
 from mlpcore import backends
 from mlpcore.backends.simd import SimdBackend
 from mlpcore.network import Network
 from oracle import EPSILON, bits, random_network, trained, training_set
 
-PACKING = [
-    name
-    for name in backends.INSTRUCTION_SETS
-    if backends.available()[name] is None and backends.get(name).packs
-]
+pytestmark = pytest.mark.parametrize("name", [each for each in SIMD if backends.get(each).packs])
 
 #: The error of a packed weight below 1: half of the last of 21 bits, of which one is the sign, and
 #: four roundings to float32. They round the scale, its inverse, the product of the weight and the
 #: inverse, and the whole number.
 PACKED_EPSILON = 2.0**-21 + 4 * EPSILON
-
-pytestmark = pytest.mark.skipif(not PACKING, reason="no instruction set here packs weights")
-
-
-@pytest.fixture(params=PACKING, scope="module")
-def name(request):
-    return request.param
 
 
 @pytest.mark.parametrize(
@@ -60,32 +50,27 @@ def test_a_packed_row_has_its_21_bits(name, reference, n_in, row, above):
     assert change.any() == (row > 0)
 
 
-def cut(sizes, backend, *pieces):
-    """The bits after training on the first samples of a set, so many in each call."""
-    network, (images, labels, order) = Network(sizes, seed=1), training_set(sizes, 80)
-    for part in np.split(order, np.cumsum(pieces))[:-1]:
-        backend.train(network, images, labels, part, 0.01)
-    return bits(network)
+def test_few_samples_and_small_networks_are_not_packed(name):
+    """Few are less than half of a block, in a short call or at the end of a long one.
 
+    Large networks are packed if that is chosen, and give the bits of the deferred schedule if not.
+    """
+    packed, usual = SimdBackend(name, 2, packed_from=0), SimdBackend(name, 2)
+    deferred = SimdBackend(name, 2, "deferred", packed_from=0)
 
-def test_blocks_of_few_samples_are_not_packed(name):
-    """Few are less than half of a block, in a short call or at the end of a long one."""
-    sizes = (100, 200, 200, 10)
-    packed, deferred = (
-        SimdBackend(name, 2, each, packed_from=0) for each in ("packed", "deferred")
-    )
-    for few, pieces in ((True, [15]), (False, [16]), (True, [1, 2]), (False, [32])):
-        assert (cut(sizes, packed, *pieces) == cut(sizes, deferred, *pieces)) == few
-    rest = Network(sizes, seed=1)  # the last 15 samples are trained in float32
-    images, labels, order = training_set(sizes, 80)
-    packed.train(rest, images, labels, order[:32], 0.01)
-    deferred.train(rest, images, labels, order[32:47], 0.01)
-    assert bits(rest) == cut(sizes, packed, 47)
+    def after(*calls, sizes=(100, 200, 200, 10)):
+        """The bits after calls with so many samples of a set."""
+        network, (images, labels, order) = Network(sizes, seed=1), training_set(sizes, 80)
+        for backend, n in calls:
+            backend.train(network, images, labels, order[:n], 0.01)
+            order = order[n:]
+        return bits(network)
 
-
-def test_small_networks_are_not_packed(name):
-    """They give the bits of the deferred schedule, as large ones do unless packing is chosen."""
-    sizes, thin = (100, 200, 200, 10), (100, 20, 20, 10)  # one thread trains each thin layer
-    assert cut(sizes, SimdBackend(name, 2), 80) == cut(sizes, SimdBackend(name, 2, "deferred"), 80)
-    packed, deferred = SimdBackend(name, 2, packed_from=0), SimdBackend(name, 2, "deferred")
-    assert cut(thin, packed, 80) == cut(thin, deferred, 80)
+    for few, *pieces in ((True, 15), (False, 16), (True, 1, 2), (False, 32)):
+        calls = ([(backend, n) for n in pieces] for backend in (packed, deferred))
+        one, other = (after(*each) for each in calls)
+        assert (one == other) == few
+    assert after((packed, 47)) == after((packed, 32), (deferred, 15))
+    assert after((usual, 80)) == after((deferred, 80))
+    thin = (100, 20, 20, 10)  # of which one thread trains each layer
+    assert after((packed, 80), sizes=thin) == after((deferred, 80), sizes=thin)

@@ -1,7 +1,5 @@
 """Every backend refuses arrays and values that it cannot use, before anything is changed."""
 
-from types import SimpleNamespace
-
 import numpy as np
 import pytest
 from scipy.sparse import csr_matrix
@@ -26,7 +24,7 @@ LABELS, ORDER = np.zeros(5, np.uint8), np.arange(5, dtype=np.int32)
 IMAGES, MAPS = np.zeros((5, 6, 6), np.float32), np.tile(np.eye(2, dtype=np.float32), (5, 1, 1))
 TAPS, ANGLES = np.full((1, 21), 1 / 21, np.float32), np.zeros(256)
 FIELD = np.zeros((5, 2, 6, 6), np.float32)
-WIDE = np.zeros((5, 1, MAX_SIDE + 1), np.float32)
+WIDE, LONG = np.zeros((5, 1, MAX_SIDE + 1), np.float32), np.broadcast_to(np.float32(0), (2**31, 1))
 
 
 def train(images=X, labels=LABELS, order=ORDER, rate=0.1, **options):
@@ -39,20 +37,22 @@ def deform(images=IMAGES, maps=MAPS, taps=TAPS, alpha=1.0, epoch=0, first=0, **o
     )
 
 
-def fields(taps=TAPS, alpha=1.0, seed=0, epoch=0, width=6, indices=(0,)):
-    return lambda b, net: b.fields(6, width, taps, alpha, seed, epoch, indices)
+def fields(taps=TAPS, seed=0, epoch=0, width=6, indices=(0,)):
+    return lambda b, net: b.fields(6, width, taps, 1.0, seed, epoch, indices)
 
 
 def maps(labels=LABELS, angles=ANGLES, scale=0.1, epoch=0, first=0):
     return lambda b, net: b.affine_maps(b.put(labels), angles, scale, 0, epoch, first)
 
 
+def selected(indices):
+    chosen = IMAGES[:2], indices, LABELS[:2], DeformationParameters(), 0, 0
+    return lambda b, net: deform_selected(*chosen, b)
+
+
 def steps(images=X, labels=LABELS, rate=0.1, *more):
     return lambda b, net: b.stepper(net).train(images, labels, rate, *more)
 
-
-#: Of a device that is only named.
-DRIVER = SimpleNamespace(name="cuda")
 
 #: More weights than memory holds, and so many layers that the line has to be cut, are among them.
 BAD_SIZES = [(), 5, (5, 0), (5, -1, 2), (5, 1.5), (5, True), (2, 10**7)]
@@ -60,14 +60,14 @@ BAD_SIZES += [(841, 10**6, 10**6, 10), (*[1] * 10**5, 0)]
 
 BAD_TEXTS = ["", "0", "-5", "a,b", "100,,5", "1.5", "net6", "9999999", "\u0661\u0660"]
 
+BAD_INDICES = [0.5, 1.0], [-1, 0], [0, 2**31], [0], ["a", "b"]
+
 #: Calls with a backend and a loaded network of 4-3-2, and how the message begins.
 REFUSED = [
     (train(X[:, :3]), r"images: float32 of shape \(5, 3\), expected float32 of shape \(any, 4\)"),
-    (train(X.astype(np.float64)), "images: float64"),
     (train(labels=LABELS[:4]), r"labels: uint8 of shape \(4,\), expected uint8 of shape \(5\)"),
     (train(labels=LABELS + np.uint8(2)), "labels: from 2 to 2, expected 0 to 1"),
     (train(order=ORDER + 1), "order: from 1 to 5, expected 0 to 4"),
-    (train(order=ORDER - 1), "order: from -1 to 3"),
     (train(X[:0], LABELS[:0]), "order: from 0 to 4, expected"),
     (train(rate=np.nan), "learning_rate nan"),
     (train(rate="a"), "learning_rate 'a'"),
@@ -75,7 +75,6 @@ REFUSED = [
     (train(rate=(0.1, -1)), "learning_rate -1"),
     (train(target=1.7159), "target 1.7159: expected"),
     (lambda b, net: b.count_errors(net, X, LABELS[:, None]), "labels"),
-    (lambda b, net: b.count_errors(net, X, LABELS.astype(np.int32)), "labels: int32"),
     (lambda b, net: b.permutation(2**31 + 1, 0, 0), "n 2147483649"),
     (lambda b, net: b.permutation(5, 0, 2**32), "epoch 4294967296"),
     (lambda b, net: b.permutation(5, 0, 0, out=b.put(ORDER[:4].copy())), "out"),
@@ -86,7 +85,6 @@ REFUSED = [
     (fields(seed=-1), "seed -1"),
     (fields(epoch=-1), "epoch -1"),
     (fields(TAPS[:, :0]), "number of taps 0: expected"),
-    (fields(alpha=np.nan), "alpha nan"),
     (fields(width=MAX_SIDE + 1), f"images of 6 x {MAX_SIDE + 1}"),
     (fields(indices=[-1]), "indices"),
     (deform(WIDE), "images of 1 x 2049"),
@@ -121,6 +119,7 @@ REFUSED_ON_A_CPU = [
     (deform(taps=TAPS * np.float32(np.nan)), "taps: expected numbers from -1 to 1"),
     (deform(taps=TAPS * 30), "taps: expected numbers from -1 to 1"),
     (lambda b, net: b.deform_by(IMAGES, MAPS, FIELD + np.float32(np.inf)), "displacement: exp"),
+    *((selected(indices), "indices: ") for indices in BAD_INDICES),
     (deform(out=np.zeros((5, 6, 12), np.float32)[:, :, ::2]), "out: expected a C-contiguous array"),
     (deform(out=np.broadcast_to(np.float32(0), (5, 6, 6))), "out: expected a C-contiguous array"),
 ]
@@ -133,7 +132,6 @@ REFUSED_CHOICES = [
     (lambda: backends.get("reference", -5), "threads -5: expected a whole number"),
     (lambda: backends.get("scalar", 1, "later"), ".*'later': expected sparse, packed or deferred"),
     (lambda: backends.get("reference", 1, "deferred"), ".*'deferred': the reference backend has"),
-    (lambda: SimdBackend("scalar", 1, "postponed"), "schedule 'postponed': expected sparse"),
     (lambda: SimdBackend("scalar", 1, "deferred", 0), "block 0"),
     (lambda: SimdBackend("scalar", 1, "deferred", 1025), "block 1025"),
     (lambda: SimdBackend("scalar", 1, packed_from=-1), "packed_from -1: expected"),
@@ -141,6 +139,7 @@ REFUSED_CHOICES = [
         lambda: CudaBackend(get_backend("cuda-emulated").driver, "deferred"),
         "schedule 'deferred': expected resident or streaming",
     ),
+    (lambda: check_array("x", LONG, (None, 1)), r"x: shape \(2147483648, 1\), expected at most"),
     (lambda: Network((4, 2), activation="step"), "activation 'step': expected tanh"),
     (lambda: Network((4, 2), loss="hinge"), "loss 'hinge': expected squared"),
     *((lambda sizes=sizes: Network(sizes), "layer sizes|size 0: expected") for sizes in BAD_SIZES),
@@ -198,12 +197,6 @@ def test_what_cannot_be_used_is_refused_before_anything_runs(name, call, message
     assert bits(network) == before
 
 
-def test_an_array_too_long_for_the_kernels():
-    long = np.broadcast_to(np.float32(0), (2**31, 1))
-    with pytest.raises(InputError, match=r"^x: shape \(2147483648, 1\), expected at most"):
-        check_array("x", long, (None, 1))
-
-
 def test_nothing_of_a_backend_can_be_changed(backend):
     """C relies on the number of threads, the block and the instruction set."""
     for name in ("name", "threads", "schedule"):
@@ -219,12 +212,3 @@ def test_no_more_threads_than_cores(monkeypatch):
         backend = backends.get("scalar", threads)
         assert backend.threads == min(threads, cores)
         assert f" {backend.threads} thread" in backend.description
-
-
-@pytest.mark.parametrize("indices", [[0.5, 1.0], [-1, 0], [0, 2**31], [0], ["a", "b"]])
-def test_numbers_of_images_that_are_none(cpu_name, indices):
-    images, labels = np.zeros((2, 5, 5), np.float32), np.zeros(2, np.uint8)
-    with pytest.raises(InputError, match=r"^indices: "):
-        deform_selected(
-            images, indices, labels, DeformationParameters(), 0, 0, backends.get(cpu_name)
-        )

