@@ -6,9 +6,7 @@ from PIL import Image
 
 from idx_files import small_set
 from mlpcore import Dataset
-from mlpcore.data import mnist
 from mlpcore.data.dataset import load
-from mlpcore.data.idx import FILES, md5
 from mlpcore.data.pixels import normalise, resize
 from mlpcore.data.summary import DataSummary
 from mlpcore.store.documents import from_json, to_json
@@ -27,19 +25,11 @@ def assert_same(data, expected):
         np.testing.assert_array_equal(a, b)
 
 
-# ---- shapes, types and ranges --------------------------------------------------------------
+SHAPED = [np.asarray, np.asfortranarray, lambda x: x[..., None], lambda x: x[:, None]]
+SHAPED += [lambda x: [Image.fromarray(each) for each in x]]
 
 
-@pytest.mark.parametrize(
-    "shaped",
-    [
-        lambda x: x,
-        lambda x: x[..., None],
-        lambda x: x[:, None],
-        lambda x: [Image.fromarray(each) for each in x],
-        lambda x: x.tolist() if x.ndim == 1 else np.asfortranarray(x),
-    ],
-)
+@pytest.mark.parametrize("shaped", SHAPED)
 def test_bytes_in_any_shape(shaped):
     arrays = shaped(X), Y[:, None], shaped(X_TEST), Y_TEST.tolist()
     data = Dataset.from_arrays(*arrays, name="letters")
@@ -49,15 +39,15 @@ def test_bytes_in_any_shape(shaped):
     assert data.similar_labels == ()
 
 
-@pytest.mark.parametrize(
-    ("convert", "value_range"),
-    [
-        (lambda x: x.astype(np.int64), (0, 255)),
-        (lambda x: x.astype(np.uint16) * 257, (0, 65535)),
-        (lambda x: x.astype(np.int16) - 100, (-100, 155)),
-        (lambda x: x / 255, (0, 1)),
-    ],
-)
+CONVERTED = [
+    (lambda x: x.astype(np.int64), (0, 255)),
+    (lambda x: x.astype(np.uint16) * 257, (0, 65535)),
+    (lambda x: x.astype(np.int16) - 100, (-100, 155)),
+    (lambda x: x / 255, (0, 1)),
+]
+
+
+@pytest.mark.parametrize(("convert", "value_range"), CONVERTED)
 def test_other_numbers_have_the_range_of_the_training_images(convert, value_range):
     x = X.copy()
     x[0, 0, :2] = 0, 255
@@ -71,21 +61,18 @@ def test_other_numbers_have_the_range_of_the_training_images(convert, value_rang
         assert_same(data, as_bytes)
 
 
-def test_a_run_finds_files_again_by_the_range_that_was_given(tmp_path):
-    np.savez(tmp_path / "set.npz", X=X // 16, y=Y)
-    data = load(tmp_path / "set.npz", value_range=(0, 20))
-    assert data.value_range == (0, 20)
-    assert DataSummary.of(DataSummary.of(data).load()) == DataSummary.of(data)
-
-
-def test_rows_and_a_range_that_is_given():
+def test_rows_and_a_range_that_is_given(tmp_path):
     rows, test_rows = (x[:, :, :4].reshape(len(x), 16) for x in (X, X_TEST))
     squares = Dataset.from_arrays(rows, Y, test_rows, Y_TEST)
     assert_same(squares, Dataset.from_arrays(X[:, :, :4], Y, X_TEST[:, :, :4], Y_TEST))
     data = Dataset.from_arrays(X // 16, Y, X_TEST // 16, Y_TEST, value_range=(0, 15))
     expected = resize(normalise(X // 16 * np.uint8(17)), 5, 5)
     np.testing.assert_allclose(data.train_images, expected, rtol=0, atol=2e-7)
-    assert DataSummary.of(data).pixels.value_range == (0, 15)
+    assert data.value_range == (0, 15)
+    np.savez(tmp_path / "set.npz", X=X // 16, y=Y)
+    data = load(tmp_path / "set.npz", value_range=(0, 20))
+    assert data.value_range == (0, 20)  # by which a run finds the file again
+    assert DataSummary.of(DataSummary.of(data).load()) == DataSummary.of(data)
     bright = Dataset.from_arrays(X.astype(int) // 2 + 100, Y, X_TEST, Y_TEST)
     assert bright.value_range[0] == 0  # the background, although no pixel is so dark
     beyond = Dataset.from_arrays(X.astype(int), Y, X_TEST.astype(int) * 2, Y_TEST)
@@ -94,17 +81,10 @@ def test_rows_and_a_range_that_is_given():
     assert_same(mask, Dataset.from_arrays((X > 99) * 255, Y, (X_TEST > 99) * 255, Y_TEST))
 
 
-# ---- labels --------------------------------------------------------------------------------
+NAMES = [["b", "a", "c"], [-1, 300, 10**12], np.array([5, 3, 4], object)]
 
 
-@pytest.mark.parametrize(
-    "names",
-    [
-        ["b", "a", "c"],
-        [-1, 300, 10**12],
-        np.array([5, 3, 4], object),
-    ],
-)
+@pytest.mark.parametrize("names", NAMES)
 def test_labels_of_any_type(names):
     names = np.asarray(names)
     data = Dataset.from_arrays(X, names[Y], X_TEST, names[Y_TEST], similar_labels=[names[0]])
@@ -129,15 +109,3 @@ def test_a_drawn_test_set():
     assert sorted([*train, *test]) == list(range(30))
     assert labels[test].tolist() == [data.classes[k] for k in data.test_labels]
     assert np.bincount(labels[test]).tolist() == [12, 5]  # round(0.6), but never all
-
-
-def test_mnist_is_recognised(tmp_path, monkeypatch):
-    digits = tuple(np.tile(each, (4,) + (1,) * (each.ndim - 1)) for each in FOUR)
-    digits = digits[0], np.arange(48, dtype=np.int64) % 10, digits[2], np.arange(24) % 10
-    sums = {file: md5(each.astype(np.uint8)) for file, each in zip(FILES, digits)}
-    path = tmp_path / "letters.npz"
-    np.savez(path, **dict(zip(("X", "y", "X_test", "y_test"), digits)))
-    monkeypatch.setattr(mnist, "MD5", sums)
-    data = load(path, name="mnist")
-    assert (data.name, data.similar_labels) == ("MNIST", (1, 7))
-    assert DataSummary.of(DataSummary.of(data).load()) == DataSummary.of(data)

@@ -15,6 +15,7 @@ from mlpcore.data.digit import find_digit
 from mlpcore.data.image_files import MAX_FILE_BYTES, MAX_PIXELS, REDUCED_SIDE, read_picture
 from mlpcore.errors import shown
 from pictures import DIGITS, difference_nearby, encoded
+from small_runs import refusal
 
 INK = pictures.as_bytes(pictures.enlarged(DIGITS[5]))
 GREY = pictures.as_bytes(pictures.written(INK.astype(float)))
@@ -22,6 +23,7 @@ SIDE = len(GREY)
 IMAGE = Image.fromarray(GREY)
 ROUND = Image.fromarray(np.uint8(255 * (np.hypot(*(np.mgrid[:SIDE, :SIDE] - 55.5)) <= 61)))
 DARK, LIGHT = (Image.new("L", IMAGE.size, value) for value in (0, 255))
+SECOND = {"save_all": True, "append_images": [Image.new("L", (20, 20))]}
 KINDS = {
     "grey": (IMAGE, "PNG"),
     "palette": (IMAGE.convert("P"), "GIF"),
@@ -45,14 +47,12 @@ KINDS = {
 @pytest.mark.parametrize("name", list(KINDS))
 def test_every_kind_of_picture(name, tmp_path):
     image, kind = KINDS[name]
-    second = {"save_all": True, "append_images": [Image.new("L", (20, 20))], "quality": 95}
     path = tmp_path / "picture"
-    path.write_bytes(encoded(image, kind, **(second if kind == "MPO" else {})))
-    assert max(read_picture(path).grey.shape) < 2 * REDUCED_SIDE
+    path.write_bytes(encoded(image, kind, quality=95, **(SECOND if kind == "MPO" else {})))
+    grey = read_picture(path).grey
+    assert max(grey.shape) < 2 * REDUCED_SIDE
     # Lossy files, and inks without paper whose contrast is another, differ a little.
-    assert (
-        difference_nearby(find_digit(read_picture(path).grey).pixels, find_digit(GREY).pixels) < 0.1
-    )
+    assert difference_nearby(find_digit(grey).pixels, find_digit(GREY).pixels) < 0.1
 
 
 def test_a_camera_held_otherwise(tmp_path):
@@ -64,7 +64,6 @@ def test_a_camera_held_otherwise(tmp_path):
     assert np.array_equal(read_picture(path).grey, upright)
 
 
-TWO = {"save_all": True, "append_images": [Image.fromarray(255 - GREY)]}
 NOT_FINITE = np.where(GREY < 255, GREY.astype(np.float32), 0)
 NOT_FINITE[3, 3] = np.nan
 BOMBS = {
@@ -73,24 +72,19 @@ BOMBS = {
     "just beyond ours": b"P5 %d 1024 255\n" % (MAX_PIXELS // 1024 + 1),
 }
 REFUSED = {
-    "two in a GIF": encoded(IMAGE, "GIF", **TWO),
-    "two in a TIFF": encoded(IMAGE, "TIFF", **TWO),
+    "two in a GIF": encoded(IMAGE, "GIF", **SECOND),
     "not finite": encoded(Image.fromarray(NOT_FINITE), "TIFF"),
-    "no digit": encoded(np.full((50, 50), 255)),
 }
 UNKNOWN = {
     "EPS, whose decoder starts programs": encoded(IMAGE, "EPS"),
     "text": b"a digit",
-    "empty": b"",
 }
 
 
 def check_refused(path):
-    with pytest.raises(InputError) as caught:
-        find_digit(*read_picture(path)[:2])
-    assert shown(path) in str(caught.value) and "expected" in str(caught.value)
-    assert str(caught.value).isprintable()
-    return str(caught.value)
+    message = refusal(lambda: find_digit(*read_picture(path)[:2]))
+    assert shown(path) in message and "expected" in message and message.isprintable()
+    return message
 
 
 @pytest.mark.parametrize("name", [*BOMBS, *REFUSED, *UNKNOWN])

@@ -18,15 +18,18 @@ def written(k):
     return pictures.as_bytes(pictures.written(pictures.enlarged(DIGITS[k])))
 
 
+def assert_same_digit(picture, k, most=REMAINING):
+    """Dark ink on light ground, or light on dark."""
+    expected = find_digit(written(k)).pixels
+    for grey in picture, 255 - picture:
+        assert difference_nearby(find_digit(grey).pixels, expected) < most
+
+
 @pytest.mark.parametrize("sides", ["tblr", "t", "b", "lr", "tl", "blr"])
 @pytest.mark.parametrize("thick", [1, 4])
 def test_a_frame_leaves_no_trace(sides, thick):
-    """Dark ink on light ground, or light on dark."""
     for k in range(4):
-        expected = find_digit(written(k)).pixels
-        cell = framed(written(k), thick, sides)
-        for grey in cell, 255 - cell:
-            assert difference_nearby(find_digit(grey).pixels, expected) < REMAINING
+        assert_same_digit(framed(written(k), thick, sides), k)
 
 
 @pytest.mark.parametrize("pale", [50, 110, 150])
@@ -37,18 +40,14 @@ def test_the_rest_of_a_line_that_was_cut_along_leaves_no_trace(pale):
         for side, view in zip("tblr", (cell, cell[::-1], cell.T, cell.T[::-1])):
             if side not in whole:
                 view[:2] = pale
-        for grey in cell, 255 - cell:
-            expected = find_digit(written(k)).pixels
-            assert difference_nearby(find_digit(grey).pixels, expected) < REMAINING
+        assert_same_digit(cell, k)
 
 
 def test_the_edge_of_a_table_is_cut_off():
     for band in 0, 90:
         picture = np.pad(written(3), 50, mode="edge")
         picture[:, :30] = picture[-20:] = band
-        for grey in picture, 255 - picture:
-            found = find_digit(grey).pixels
-            assert difference_nearby(found, find_digit(written(3)).pixels) < REMAINING
+        assert_same_digit(picture, 3)
 
 
 @pytest.mark.parametrize("squared", [False, True])
@@ -59,9 +58,7 @@ def test_the_lines_of_paper_leave_the_strokes_that_cross_them(step, squared):
         paper[step // 2 :: step] = pictures.INK
         if squared:
             paper[:, step // 2 :: step] = pictures.INK
-        for grey in paper, 255 - paper:
-            found = find_digit(grey).pixels
-            assert difference_nearby(found, find_digit(written(k)).pixels) < LEFT_OVER
+        assert_same_digit(paper, k, LEFT_OVER)
 
 
 def test_a_bar_along_a_side_is_a_stroke():
