@@ -2,7 +2,6 @@
 
 import dataclasses
 import gzip
-import io
 import os
 import struct
 from pathlib import Path
@@ -28,7 +27,6 @@ DIGITS = dataset.load(name="digits")
 IMAGES = DIGITS.train_images[:2]
 RECORD = msgspec.to_builtins(DataSummary.of(DIGITS))
 BIT = (X_TEST.max() == X_TEST).astype(np.int64)
-XT_HUGE = 1e308 * BIT
 LARGE = np.arange(3, dtype=np.uint64) + 2**53
 OBJECTS = np.array([1, "a"], object)
 NO_TEST = {"X_test": None, "y_test": None}
@@ -43,22 +41,17 @@ def folder(file, array):
     return dataset.load(write_set("folder", {**small_set(), file: array}))
 
 
-def npz(cut=slice(0), **arrays):
-    """A .npz file of arrays without some of its bytes."""
-    content = io.BytesIO()
-    np.savez(content, **arrays)
-    kept = bytearray(content.getvalue())
-    del kept[cut]
-    return written(kept, "set.npz")
+def npz(**arrays):
+    np.savez("set.npz", **arrays)
+    return dataset.load("set.npz")
 
 
 def npy(head):
     """A folder of .npy files, of which one has another type in its head."""
     os.mkdir("set")
-    content = io.BytesIO()
-    np.save(content, X)
-    np.save("set/y.npy", Y)
-    written(content.getvalue().replace(b"'|u1'", head), "set/X.npy", str)
+    for key, array in (("X", X), ("y", Y)):
+        np.save(f"set/{key}.npy", array)
+    written(Path("set/X.npy").read_bytes().replace(b"'|u1'", head), "set/X.npy", str)
     return dataset.load("set")
 
 
@@ -86,7 +79,7 @@ REFUSED = [
     (lambda: arrays(X=X.astype(complex)), "X has the type complex128"),
     (lambda: arrays(X=[X[0], X[1, 1:]]), "X is no array: expected real numbers in rows of one"),
     (lambda: arrays(X=np.zeros((12, 4, 5), int)), "X: range of values 0 to 0: expected"),
-    (lambda: arrays(X=X / 255, X_test=XT_HUGE), "X_test from 0 to 1e+308: expected 0 to 1"),
+    (lambda: arrays(X=X / 255, X_test=1e308 * BIT), "X_test from 0 to 1e+308: expected 0 to 1"),
     (lambda: arrays(X=X / 255), "X_test from 2 to 249: expected 0 to 1, as in the training"),
     (lambda: arrays(X=X.astype(int), X_test=-(2**63) * BIT), "X_test from -9.22337e+18 to 0: exp"),
     (lambda: arrays(X=memoryview(X)), "X is <memory at "),
@@ -129,7 +122,6 @@ REFUSED = [
     (lambda: dataset.load("absent.npz"), "No such file"),
     (lambda: npz(arr=X), "set.npz holds arr.npy: expected x_train"),
     (lambda: npz(x_train=X, y_train=OBJECTS), "y_train is no array of numbers or text: Object"),
-    (lambda: npz(slice(-30, None), X=X, y=Y), "set.npz is not a readable .npz file"),
     *((lambda bad=bad: npy(bad), "set: X is no array of numbers") for bad in (b"{}", b"[" * 900)),
     *(
         (lambda bad=bad: written(bad), "set.csv is no table of images:")

@@ -1,6 +1,7 @@
 """Pictures of digits in MNIST's format: boxed, centred, without paper, shadows and dirt."""
 
 import os
+from itertools import product
 
 import numpy as np
 import pytest
@@ -110,11 +111,10 @@ def test_a_crop_of_two_values_along_the_ink():
     """Dark or light, it is what it is with a margin; one in a hundred has more ink at its border
     than ground, and is taken for its inverse."""
     same = []
-    for digit in DIGITS[:20]:
-        for side in 16, 40:
-            crop = pictures.tight(digit, side)
-            expected = pixels_of(np.pad(crop, 8, constant_values=pictures.PAPER))
-            same += [np.array_equal(pixels_of(grey), expected) for grey in (crop, 255 - crop)]
+    for digit, side in product(DIGITS[:20], (16, 40)):
+        crop = pictures.tight(digit, side)
+        expected = pixels_of(np.pad(crop, 8, constant_values=pictures.PAPER))
+        same += [np.array_equal(pixels_of(grey), expected) for grey in (crop, 255 - crop)]
     assert np.mean(same) > 0.95
 
 

@@ -1,6 +1,7 @@
 """Formats of data: each gives what its arrays give, and damage is refused in one line."""
 
 import io
+import re
 import shutil
 import struct
 import tracemalloc
@@ -14,12 +15,12 @@ from mlpcore import Dataset
 from mlpcore.data import idx
 from mlpcore.data.class_folders import pictures_in
 from mlpcore.data.dataset import load
-from mlpcore.data.idx import FILES, read_idx
+from mlpcore.data.idx import FILES
 from mlpcore.data.summary import DataSummary
 from mlpcore.errors import InputError
 from small_runs import refusal
 
-KERAS, LEARN = ("x_train", "y_train", "x_test", "y_test"), ("X", "y", "X_test", "y_test")
+KERAS = "x_train", "y_train", "x_test", "y_test"
 TYPES = {8: "u1", 9: "i1", 11: "i2", 12: "i4", 13: "f4", 14: "f8"}
 HEAD = ["label", *(f"pixel{k}" for k in range(49))]
 
@@ -35,6 +36,7 @@ def by_class():
 
 
 FOUR = X, Y, X_TEST, Y_TEST = by_class()
+PARTS = ("train", X, Y), ("test", X_TEST, Y_TEST)
 
 
 def idx_set(folder, *, begin="", test="t10k", end="", stem="-idx", upright=True, content=idx_bytes):
@@ -55,8 +57,8 @@ def qmnist(array):
     return struct.pack(">3I", 0xC02, len(array), 8) + columns.astype(">i4").tobytes()
 
 
-def npz(folder, keys):
-    np.savez(folder / "set.npz", **dict(zip(keys, map(np.asfortranarray, FOUR))))
+def npz(folder):
+    np.savez(folder / "set.npz", **dict(zip(KERAS, map(np.asfortranarray, FOUR))))
     return folder / "set.npz"
 
 
@@ -66,12 +68,11 @@ def npy(folder):
     return folder
 
 
-def csv(folder, begin="set", delimiter=",", head=None, last=False, upright=True):
-    for part, images, labels in (("train", *FOUR[:2]), ("test", *FOUR[2:])):
+def csv(folder, begin="set", delimiter=",", head=(), last=False, upright=True):
+    for part, images, labels in PARTS:
         images = images if upright else images.swapaxes(1, 2)
-        rows = [] if head is None else [head]
-        for image, label in zip(images.reshape(len(images), -1).tolist(), labels):
-            rows.append([*image, label] if last else [label, *image])
+        table = np.insert(images.reshape(len(images), 49).astype(int), 49 * last, labels, axis=1)
+        rows = [head, *table] if head else table
         text = "".join(delimiter.join(map(str, row)) + "\n" for row in rows)
         (folder / f"{begin}-{part}.csv").write_text(text)
     return folder / f"{begin}-train.csv"
@@ -79,7 +80,7 @@ def csv(folder, begin="set", delimiter=",", head=None, last=False, upright=True)
 
 def pictures(folder, invert=np.asarray):
     """A folder of pictures for each class; the border tells what is the ground."""
-    for part, images, labels in (("train", *FOUR[:2]), ("test", *FOUR[2:])):
+    for part, images, labels in PARTS:
         for k, (image, label) in enumerate(zip(images, labels)):
             path = folder / part / str(label) / f"{k:02}.png"
             path.parent.mkdir(parents=True, exist_ok=True)
@@ -91,18 +92,15 @@ FORMATS = {
     "IDX": idx_set,
     "IDX with points": lambda folder: idx_set(folder, stem=".idx"),
     "gzipped IDX": lambda folder: idx_set(folder, end=".gz"),
-    "EMNIST": lambda folder: idx_set(
-        folder, begin="emnist-letters-", test="test", end=".gz", upright=False
-    ),
+    "EMNIST": lambda folder: idx_set(folder, begin="emnist-", test="test", upright=False),
     "QMNIST": lambda folder: idx_set(folder, begin="qmnist-", test="test", content=qmnist),
-    "npz of Keras": lambda folder: npz(folder, KERAS),
-    "npz of scikit-learn": lambda folder: npz(folder, LEARN),
+    "npz": npz,
     "npy": npy,
     "CSV": csv,
     "CSV with a head": lambda folder: csv(folder, head=HEAD),
     "CSV with labels last": lambda folder: csv(folder, head=HEAD[::-1], last=True),
     "CSV with semicolons": lambda folder: csv(folder, delimiter=";"),
-    "CSV of EMNIST": lambda folder: csv(folder, begin="emnist-letters", upright=False),
+    "CSV of EMNIST": lambda folder: csv(folder, begin="emnist", upright=False),
     "dark pictures": pictures,
     "light pictures": lambda folder: pictures(folder, lambda x: 255 - x),
 }
@@ -144,11 +142,10 @@ def test_one_of_several_sets_is_named(tmp_path):
 
 
 @pytest.mark.parametrize("code", TYPES)
-def test_idx_files_of_any_type(tmp_path, code):
+def test_idx_files_of_any_type(code):
     array = np.arange(-3, 9).astype(TYPES[code]).reshape(2, 3, 2)
     header = struct.pack(">BBBB3I", 0, 0, code, 3, *array.shape)
-    (tmp_path / "file").write_bytes(header + array.astype(f">{TYPES[code]}").tobytes())
-    found = read_idx(tmp_path / "file")
+    found = idx.decode(io.BytesIO(header + array.astype(f">{TYPES[code]}").tobytes()), "file")
     assert found.dtype == TYPES[code]
     np.testing.assert_array_equal(found, array)
 
@@ -177,8 +174,7 @@ def test_tables_without_numbers_or_labels(tmp_path):
     path = csv(tmp_path)
     test = path.with_name("set-test.csv")
     for each in (path, test):
-        lines = each.read_text().splitlines()
-        each.write_text("\n".join("abc"[int(line[0])] + line[1:] for line in lines))
+        each.write_text(re.sub("^.", lambda k: "abc"[int(k[0])], each.read_text(), flags=re.M))
     assert load(path).classes == ("a", "b", "c")
     np.testing.assert_array_equal(load(path).train_images, Dataset.from_arrays(*FOUR).train_images)
     test.write_text("\n".join(["0," * 48 + "0"] * 6))  # as some competitions have it

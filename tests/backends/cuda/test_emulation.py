@@ -15,23 +15,18 @@ from mlpcore.backends.cuda.launch import Launch
 pytestmark = needs_emulation
 
 
-@pytest.fixture
-def sanitized():
-    """Runs Python with arguments in a process whose emulation is built with AddressSanitizer."""
+def sanitized(*arguments):
+    """Runs Python in a process whose emulation is built with AddressSanitizer."""
     command = [compiler(), "-print-file-name=libasan.so"]
     library = subprocess.run(command, capture_output=True, text=True).stdout.strip()
     version = subprocess.run([compiler(), "--version"], capture_output=True, text=True).stdout
     if not os.path.isabs(library) or "clang" in version:  # which leaves shared memory alone
         pytest.skip(f"{compiler()} has no AddressSanitizer to load before Python")
     path = os.pathsep.join([str(ROOT / "tests" / "support"), os.environ.get("PYTHONPATH", "")])
-    environment = os.environ | {"LD_PRELOAD": library, "PYTHONPATH": path}
-    environment |= {"ASAN_OPTIONS": "detect_leaks=0", SANITIZE_VARIABLE: "yes"}
-
-    def run(*arguments):
-        command = [sys.executable, *arguments]
-        return subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True)
-
-    return run
+    environment = {"LD_PRELOAD": library, "PYTHONPATH": path, SANITIZE_VARIABLE: "yes"}
+    environment = os.environ | environment | {"ASAN_OPTIONS": "detect_leaks=0"}
+    command = [sys.executable, *arguments]
+    return subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True)
 
 
 BOUNDS = """
@@ -44,22 +39,21 @@ driver.launch(Launch(sys.argv[1] + "_kernel", (1, 1, 1), (32, 1, 1), (memory.add
 """
 
 
-@pytest.mark.parametrize(
-    "kernel, finding",
-    [
-        ("read_before", "heap-buffer-overflow.*READ of size 4"),
-        ("shared", "global-buffer-overflow.*WRITE of size 4"),
-    ],
-    ids=["global", "shared"],
-)
-def test_accesses_out_of_bounds_are_caught(sanitized, kernel, finding):
+FOUND = {
+    "read_before": "heap-buffer-overflow.*READ of size 4",
+    "shared": "global-buffer-overflow.*WRITE of size 4",
+}
+
+
+@pytest.mark.parametrize("kernel, finding", FOUND.items())
+def test_accesses_out_of_bounds_are_caught(kernel, finding):
     result = sanitized("-c", BOUNDS, kernel)
     assert result.returncode != 0
     assert re.search(finding, result.stderr, re.DOTALL), result.stderr
     assert f"in {kernel}_kernel" in result.stderr
 
 
-def test_kernels_stay_within_bounds(sanitized):
+def test_kernels_stay_within_bounds():
     """All at the edges of their blocks, and resident training with all kinds of slots."""
     files = "tests/gpu/test_every_kernel.py", "tests/backends/cuda/test_resident.py"
     chosen = "every_kernel and emulated or any_length"

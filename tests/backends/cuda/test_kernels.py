@@ -124,28 +124,22 @@ def test_arrays_on_the_device(emulated):
         array[::2]
 
 
-def make_trainer(backend):
-    return Trainer(make_config(epochs=2), DATA, backend)
-
-
 @needs_emulation
-def test_too_little_memory_is_refused_before_training():
-    backend = emulated_backend(memory=1 << 20)
+def test_too_little_memory_is_refused_before_training(monkeypatch):
+    """All that a run takes is taken before it."""
+    small = emulated_backend(memory=1 << 20)
     with pytest.raises(InputError, match=r"network of layers 841, 1000, 10: .* needed, 1.0 MiB"):
-        backend.load(Network((841, 1000, 10)))
-    assert backend.driver.free_memory() == 1 << 20
-    trainer = make_trainer(emulated_backend())
-    needed = (1 << 33) - trainer.backend.driver.free_memory()
+        small.load(Network((841, 1000, 10)))
+    assert small.driver.free_memory() == 1 << 20
+    backend, config, sizes = emulated_backend(), make_config(epochs=2), []
+    driver, allocate = backend.driver, backend.driver.allocate
+    trainer = Trainer(config, DATA, backend)
+    free = driver.free
     with pytest.raises(InputError):
-        make_trainer(emulated_backend(memory=needed - 1))
-
-
-def test_all_memory_of_a_run_is_taken_before_it(emulated, monkeypatch):
-    trainer, driver, sizes = make_trainer(emulated), emulated.driver, []
-    free, allocate = driver.free_memory(), driver.allocate
+        Trainer(config, DATA, emulated_backend(memory=(1 << 33) - free - 1))
     monkeypatch.setattr(driver, "allocate", lambda n: sizes.append(n) or allocate(n))
     trainer.run()
-    assert driver.free_memory() == free
+    assert driver.free == free
     assert set(sizes) <= {256 * 8, 21 * 4}  # angles and taps, for a moment
 
 
