@@ -12,7 +12,7 @@ from contextlib import closing, nullcontext
 import numpy as np
 import pytest
 
-from emulated import get_backend
+from emulated import SIMD, get_backend
 from mlpcore import OnlineMLPClassifier, StreamMLPClassifier, backends
 from mlpcore.errors import InputError
 from mlpcore.store import run_folder
@@ -22,7 +22,6 @@ from mlpcore.training import trainer as training
 from mlpcore.training.sources import ArraySource
 from mlpcore.training.trainer import Trainer
 from small_runs import (
-    C_BACKENDS,
     DATA,
     MODERN,
     Hook,
@@ -45,8 +44,8 @@ SETTINGS = {
 WEIGHTS = np.arange(230) % 4
 
 #: Who trains what: all settings on one backend, and all backends with some settings.
-TRAINERS = [("plain", name) for name in C_BACKENDS]
-TRAINERS += [(settings, C_BACKENDS[-1]) for settings in SETTINGS if settings != "plain"]
+TRAINERS = [("plain", name) for name in SIMD]
+TRAINERS += [(settings, SIMD[-1]) for settings in SETTINGS if settings != "plain"]
 
 #: Epochs and samples, of which the last is the end; events, at whose second time a stop is asked
 #: for, or something raises, as Ctrl-C does in a notebook.

@@ -128,16 +128,10 @@ class EmulatedKernel:
 
 
 class EmulatedDriver:
-    """A device made of one thread of the CPU.
+    """A device made of one thread of the CPU, which pretends to have so many bytes of memory.
 
-    Parameters
-    ----------
-    source
-        The .cu file whose kernels it can launch, with `files` as in `build`.
-    memory
-        Bytes that it pretends to have.
-    limits, resident_files
-        What it has for resident training, and `files` of the resident kernel.
+    It can launch the kernels of a .cu file, with `files` as in `build`, and resident training
+    within `limits`, whose kernel has `resident_files`.
     """
 
     name = "cuda-emulated"
@@ -203,7 +197,7 @@ def emulated_backend(schedule="streaming", **device):
 BACKENDS = [name for name, reason in backends.available().items() if reason is None]
 BACKENDS += [EmulatedDriver.name] if AVAILABLE else []
 
-#: The C backends among them.
+#: The C backends among them, which keep all bits at a stop.
 SIMD = [name for name in BACKENDS if name in backends.INSTRUCTION_SETS]
 
 

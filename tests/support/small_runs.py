@@ -22,9 +22,8 @@ from mlpcore.training.config import TrainingConfig
 from mlpcore.training.state import EpochMetrics
 from mlpcore.training.trainer import Observer, Trainer
 
-#: Every backend that can run here, by its name for users. Those in C keep all bits at a stop.
+#: Every backend that can run here, by its name for users.
 BACKENDS = [name for name, reason in backends.available().items() if reason is None]
-C_BACKENDS = [name for name in BACKENDS if name in backends.INSTRUCTION_SETS]
 
 
 def make_pixels(n, seed, n_classes=3, height=7, width=5):

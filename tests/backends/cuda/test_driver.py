@@ -3,6 +3,7 @@
 import sys
 import threading
 from types import SimpleNamespace
+from unittest.mock import Mock
 
 import numpy as np
 import pytest
@@ -36,18 +37,8 @@ def cuda(monkeypatch):
     availability._first_driver.cache_clear()
 
 
-# ---- refusals ------------------------------------------------------------------------------
-
-
 def failing(text):
-    def fail(*arguments):
-        raise FakeCuda.Error(text)
-
-    return fail
-
-
-def refuse(*arguments):
-    raise nvcc.CannotCompile("nvcc is not on PATH")
+    return Mock(side_effect=FakeCuda.Error(text))
 
 
 def no_driver(name, *arguments, imported=__import__):
@@ -58,6 +49,7 @@ def no_driver(name, *arguments, imported=__import__):
 
 
 NO_DEVICE = failing("cuInit failed: no\n CUDA-capable device is detected")
+REFUSE = Mock(side_effect=nvcc.CannotCompile("nvcc is not on PATH"))
 
 REFUSED = [
     (lambda _, cuda: setattr(cuda, "init", NO_DEVICE), "no CUDA device: cuInit"),
@@ -66,7 +58,7 @@ REFUSED = [
     (lambda _, cuda: setattr(cuda, "Stream", failing("no\n room")), "Fake GPU failed: no room"),
     (lambda patch, _: patch.setitem(sys.modules, "cuda.bindings", None), "pip install 'mlpcore"),
     (lambda patch, _: patch.setattr("builtins.__import__", no_driver), "no NVIDIA driver: libcud"),
-    (lambda patch, _: patch.setattr(nvcc, "compiled", refuse), "cannot be compiled: nvcc is"),
+    (lambda patch, _: patch.setattr(nvcc, "compiled", REFUSE), "cannot be compiled: nvcc is"),
 ]
 
 
@@ -79,9 +71,6 @@ def test_a_device_that_cannot_be_used(cuda, monkeypatch, spoil, expected):
     with pytest.raises(InputError, match="backend 'cuda' cannot run: "):
         backends.get("cuda")
     assert backends.get("auto").name != "cuda"
-
-
-# ---- the driver itself ---------------------------------------------------------------------
 
 
 def everything(backend):
@@ -117,9 +106,6 @@ def test_memory_is_freed_in_any_thread(cuda):
     assert not cuda.allocated
 
 
-# ---- resident training ---------------------------------------------------------------------
-
-
 def train_a_little(backend):
     """A network, small enough for any device, after 70 samples; and what the backend says."""
     got, _ = trained(backend, random_network(SIZES, 1), *training_set(SIZES, 70, 1), 0.01)
@@ -142,7 +128,7 @@ CANNOT = [
     ),
     (lambda _, cuda: setattr(cuda, "resident", 0), "6 blocks must be resident at once, 0 can be"),
     (
-        lambda patch, _: patch.setattr(nvcc, "compiled", lambda *of: of[2:] and refuse()),
+        lambda patch, _: patch.setattr(nvcc, "compiled", lambda *of: of[2:] and REFUSE()),
         "its kernel cannot be compiled: nvcc is not on PATH",
     ),
 ]
@@ -156,13 +142,13 @@ def test_devices_that_cannot_train_resident_stream(cuda, monkeypatch, spoil, exp
     assert bits(got) == bits(train_a_little(emulated_backend("streaming"))[0])
 
 
-@pytest.mark.parametrize(
-    "name, fails, expected",
-    [
-        ("synchronize", failing("an illegal\n memory access"), "an illegal memory access"),
-        ("cuLaunchCooperativeKernel", lambda *arguments: (720,), ".*: too many blocks in coop"),
-    ],
-)
+FAILING = [
+    ("synchronize", failing("an illegal\n memory access"), "an illegal memory access"),
+    ("cuLaunchCooperativeKernel", lambda *arguments: (720,), ".*: too many blocks in coop"),
+]
+
+
+@pytest.mark.parametrize("name, fails, expected", FAILING)
 def test_a_failing_device_is_one_line(cuda, name, fails, expected):
     backend = backends.get("cuda")
     setattr(cuda, name, fails)

@@ -38,9 +38,6 @@ def test_nothing_to_do(device):
     assert device.deform_by(images, maps, np.zeros((0, 2, 4, 4), np.float32)).shape == (0, 4, 4)
 
 
-# ---- training ------------------------------------------------------------------------------
-
-
 def test_graphs_of_any_length_and_any_order_of_threads_give_the_same_bits(device, monkeypatch):
     start = random_network((40, 70, 5), 3, activation="relu", loss="cross-entropy")
     data, results = training_set((40, 70, 5), 11, 3), []
@@ -75,9 +72,6 @@ def test_graphs_serve_every_epoch(emulated, monkeypatch):
     assert len(captured) > 2  # other images need other graphs
 
 
-# ---- validation and deformation ------------------------------------------------------------
-
-
 def test_validation_in_batches_gives_the_same_bits(emulated, monkeypatch):
     start, (images, labels, _) = random_network((30, 40, 6), 3), training_set((30, 40, 6), 100, 3)
     whole, polls = emulated.predict(emulated.load(start), images), []
@@ -107,9 +101,6 @@ def test_equal_sort_keys_keep_their_order(device):
     with device.driver.active():
         device.driver.launch(rank)
     assert np.array_equal(np.asarray(order), np.argsort(keys, kind="stable"))
-
-
-# ---- arrays and memory ---------------------------------------------------------------------
 
 
 def test_arrays_on_the_device(emulated):

@@ -40,9 +40,6 @@ def weights_of(backend, loaded, like):
     return result
 
 
-# ---- equivalence ---------------------------------------------------------------------------
-
-
 def cut_into(monkeypatch, sizes, limits, *grid):
     """Lets networks have a grid of so many even and odd parts."""
     plans = planning._plans(sizes, limits, 64)
@@ -74,6 +71,7 @@ def test_the_order_of_threads_and_blocks_changes_no_bit():
 
 
 def test_launches_of_any_length_give_the_same_bits(ready, monkeypatch):
+    """Training ends after the first one whose weights are not finite."""
     backend, network, (images, labels, order) = ready
     whole, _ = trained(backend, network, images, labels, order, RATE)
     monkeypatch.setattr(resident_module.ResidentNetwork, "max_chunk", resident_module.BLOCK)
@@ -85,6 +83,10 @@ def test_launches_of_any_length_give_the_same_bits(ready, monkeypatch):
     first, _ = trained(backend, network, images, labels, order[:64], RATE)
     rest, _ = trained(backend, first, images, labels, order[64:], RATE)
     assert bits(rest) == bits(whole)
+    first.weights[0][3, 5] = np.nan
+    calls.clear()
+    _, result = trained(backend, first, images, labels, order, RATE, calls.append)
+    assert result.samples == 64 and np.isnan(result.loss) and calls == [result]
 
 
 @pytest.mark.parametrize("before", [1, 2, 3])
@@ -97,20 +99,6 @@ def test_results_do_not_depend_on_the_first_ticket(ready, before):
     backend.train(loaded, images, labels, order, RATE)
     assert loaded._ticket == (resident_module.FIRST_TICKET + before + len(order)) % 4
     assert bits(weights_of(backend, loaded, network)) == bits(expected)
-
-
-# ---- what goes wrong -----------------------------------------------------------------------
-
-
-def test_training_ends_where_weights_are_not_finite(ready, monkeypatch):
-    backend, network, data = ready
-    monkeypatch.setattr(resident_module.ResidentNetwork, "max_chunk", resident_module.BLOCK)
-    broken, calls = network.copy(), []
-    broken.weights[0][3, 5] = np.nan
-    _, result = trained(backend, broken, *data, RATE, calls.append)
-    assert result.samples == 64
-    assert np.isnan(result.loss)
-    assert calls == [result]
 
 
 #: Faults of the kernel by name: what is replaced, by what, and what must come of it.
@@ -211,11 +199,8 @@ def test_giving_up_names_the_exchange(faulty, monkeypatch):
 def test_an_interrupted_launch_leaves_no_words_behind(ready, monkeypatch):
     """It ran, but its tickets were not counted: the next launch begins with clear words."""
     backend, network, (images, labels, order) = ready
-    parts = order[:3], order[3:43]
-    loaded = backend.load(network)
-    for part in parts:
-        backend.train(loaded, images, labels, part, RATE)
-    expected = weights_of(backend, loaded, network)
+    first, _ = trained(backend, network, images, labels, order[:3], RATE)
+    expected, _ = trained(backend, first, images, labels, order[3:43], RATE)
     loaded = backend.load(network)
     launch = loaded._kernel.launch
 
@@ -226,6 +211,6 @@ def test_an_interrupted_launch_leaves_no_words_behind(ready, monkeypatch):
     with monkeypatch.context() as patch:
         patch.setattr(loaded._kernel, "launch", interrupted)
         with pytest.raises(KeyboardInterrupt):
-            backend.train(loaded, images, labels, parts[0], RATE)
-    backend.train(loaded, images, labels, parts[1], RATE)
+            backend.train(loaded, images, labels, order[:3], RATE)
+    backend.train(loaded, images, labels, order[3:43], RATE)
     assert bits(weights_of(backend, loaded, network)) == bits(expected)
