@@ -39,17 +39,13 @@ def pytest_collection_modifyitems(items):
 
 
 @pytest.fixture(scope="session", autouse=True)
-def more_threads_than_cores():
-    """Lets tests use any number of threads, since the bits must not depend on it."""
-    with pytest.MonkeyPatch.context() as patch:
+def surroundings():
+    """Any number of threads, since the bits must not depend on it, but one of the oracle's BLAS.
+
+    Test processes share the cores. Only a power cut could show whether files reach the disk.
+    """
+    with pytest.MonkeyPatch.context() as patch, threadpool_limits(1, "blas"):
         patch.setattr(simd, "_at_most_cores", int)
-        yield
-
-
-@pytest.fixture(scope="session", autouse=True)
-def no_power_cuts():
-    """Saves the time that files take to reach the disk, which only a power cut could show."""
-    with pytest.MonkeyPatch.context() as patch:
         patch.setattr(os, "fsync", lambda descriptor: None)
         yield
 
@@ -79,10 +75,3 @@ def cpu_name(request):
 def reference():
     """The float64 oracle."""
     return backends.get("reference")
-
-
-@pytest.fixture(scope="session", autouse=True)
-def one_thread_for_the_oracle():
-    """Test processes share the cores, where threads of BLAS would wait for each other."""
-    with threadpool_limits(1, "blas"):
-        yield
