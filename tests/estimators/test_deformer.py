@@ -24,10 +24,8 @@ BACKEND = backends.get("cpu")
 
 def squares(n=120, height=15, width=13):
     """Images in [-1, 1]: noise within a background of -1."""
-    images = np.full((n, height, width), -1, np.float32)
-    inside = images[:, 3:-3, 3:-3]
-    inside[...] = np.random.default_rng(0).uniform(-1, 1, inside.shape)
-    return images
+    noise = np.random.default_rng(0).uniform(-1, 1, (n, height - 6, width - 6))
+    return np.pad(noise.astype("f4"), ((0, 0), (3, 3), (3, 3)), constant_values=-1)
 
 
 IMAGES = squares()
@@ -44,9 +42,6 @@ def deformed_by_mlpcore(images, epoch=0, labels=None, **settings):
     return deform(images, labels, DeformationParameters(**settings), 5, epoch, BACKEND)
 
 
-# What is computed
-
-
 @pytest.mark.parametrize("threads, epoch", [(1, 0), (2, 7), (5, 2**32 - 1)])
 def test_it_deforms_as_the_training_in_any_parts_and_batches(threads, epoch, monkeypatch):
     monkeypatch.setattr("mlpcore.data.pixels._BATCH_PIXELS", 15 * 13 * 207)
@@ -57,9 +52,6 @@ def test_it_deforms_as_the_training_in_any_parts_and_batches(threads, epoch, mon
     deformer = make_deformer(**settings).fit(images)
     some = deformer.deform(images[places], epoch=epoch, indices=places)
     assert np.array_equal(some, whole[places])
-
-
-# Shapes and labels
 
 
 def test_flattened_images_and_lists_are_deformed_alike():
@@ -92,16 +84,11 @@ def test_channels_come_first_or_last_or_are_images():
 
 
 def test_the_background_is_that_of_each_channel():
-    """A little ink at the border is no paper. The corners of a turned image are background."""
+    """A little ink at the border is no paper."""
     paper = np.full((12, 20, 26, 3), [250, 240, 220], np.uint8)
-    strong = {"alpha": 0, "beta": 80, "gamma": 0}
-    deformer = make_deformer(channels="last", **strong).fit(paper)
-    assert deformer.background_.tolist() == [250, 240, 220]
-    assert np.array_equal(deformer.deform(paper), paper)
     paper[:, :, :7] = 3
+    assert make_deformer(channels="last").fit(paper).background_.tolist() == [250, 240, 220]
     assert make_deformer().fit(paper[..., 0]).background_ == 250
-    filled = make_deformer(background=77, **strong).fit_transform(paper[..., 0])
-    assert np.mean(filled[:, 0, 0] == 77) > 0.3
 
 
 @pytest.mark.parametrize("names", [range(10), list("0123456789"), list("abcdefghij")])
@@ -114,13 +101,9 @@ def test_similar_labels(names):
     assert np.array_equal(deformer.deform(IMAGES, labels.tolist()), expected)
     changed = np.any(deformer.deform(IMAGES) != expected, axis=(1, 2))
     assert set(LABELS[changed]) == {1, 7}
-
     points, masks = np.full((120, 1, 2), 4.0), IMAGES > 0
     for call, targets in ((deformer.deform_keypoints, points), (deformer.deform_masks, masks)):
         assert not np.array_equal(call(targets, labels), call(targets))
-
-
-# Tensors
 
 
 def test_tensors_in_tensors_out():
@@ -145,8 +128,6 @@ def test_tensors_in_tensors_out():
             with pytest.raises(InputError, match="tensor"):
                 call(tensor)
 
-
-# scikit-learn's conventions
 
 #: The other checks pass tables of any width, which are no images.
 CHECKS = (

@@ -20,7 +20,6 @@ SOME = X[:40], Y[:40]
 ALONE = np.eye(230)[0]  # the weight of one sample only
 SHARE = {"early_stopping": True, "validation_fraction": 0.2}
 MANY = np.arange(600)
-MASKED_X, MASKED_Y = np.ma.masked_greater(X, 0), np.ma.masked_less(Y, 1)
 HUGE = np.full(230, 1e30)
 
 #: Values of parameters: of the classifier that deforms, of the deformer, of its method `deform`
@@ -31,19 +30,15 @@ PARAMETERS = {
         "max_iter": [1.5],
         "learning_rate_init": [None],
         "alpha": [-1, float("inf"), "small"],
-        "target": [1.8],
-        "activation": ["logistic"],
         "validation_fraction": [0, 1, None],
         "n_iter_no_change": [0],
         "tol": ["small"],
         "random_state": [-1, "x"],
         "deformation": [True, DeformationParameters(similar_labels=7)],
         "image_shape": [None, (5, 5), 35, (5, -7)],
-        "backend": ["mmx"],
         "threads": ["2"],
     },
     "deformer": {
-        "beta": [90],
         "similar_labels": [1, "17"],
         "image_shape": [(15, 14), (13, 15)],
         "background": ["black", np.float32("inf"), float("nan"), -(10**400)],
@@ -68,30 +63,21 @@ PARAMETERS = {
 
 #: What uses the values.
 USES = {
-    "classifier": [
-        lambda **value: make_mlp(**DEFORMED).set_params(**value).fit(X, Y),
-        lambda **value: (
-            make_mlp(**DEFORMED).set_params(**value).partial_fit(X, Y, classes=[0, 1, 2])
-        ),
-    ],
-    "deformer": [lambda **value: ElasticDeformer(**value).fit_transform(IMAGES)],
-    "deform": [lambda **value: ElasticDeformer().fit(IMAGES).deform(**{"X": IMAGES} | value)],
-    "stream": [StreamMLPClassifier],
+    "classifier": lambda **value: make_mlp(**DEFORMED).set_params(**value).fit(X, Y),
+    "part": lambda **value: make_mlp(**DEFORMED).set_params(**value).partial_fit(X, Y, [0, 1, 2]),
+    "deformer": lambda **value: ElasticDeformer(**value).fit_transform(IMAGES),
+    "deform": lambda **value: ElasticDeformer().fit(IMAGES).deform(**{"X": IMAGES} | value),
+    "stream": StreamMLPClassifier,
 }
 
-ROWS = [
-    (use, {name: value})
-    for kind, parameters in PARAMETERS.items()
-    for use in USES[kind]
-    for name, values in parameters.items()
-    for value in values
-]
 
-
-@pytest.mark.parametrize("use, value", ROWS)
-def test_values_of_parameters(use, value):
-    with pytest.raises(ValueError, match=r"^[^\n]+\bexpected [^\n]+\Z"):
-        use(**value)
+@pytest.mark.parametrize("kind", USES)
+def test_values_of_parameters(kind):
+    for name, values in PARAMETERS["classifier" if kind == "part" else kind].items():
+        for value in values:
+            with pytest.raises(ValueError, match=r"^[^\n]+\bexpected [^\n]+\Z"):
+                USES[kind](**{name: value})
+                pytest.fail(f"{name} {value}")
 
 
 def fit(*arguments, **settings):
@@ -128,24 +114,19 @@ CALLS = [
     (part(X, Y, None), "^classes None.*expected"),
     (part(X, Y, [1]), "^classes holds 1 class: expected"),
     (part(X, Y, [0, 1]), r"^y holds 2: expected one of \[0, 1\]"),
-    (part(X, Y.astype(str)), "^y holds '0': expected"),
     (lambda: part(X[:1], Y[:1])().partial_fit(np.full((1, 35), np.nan), Y[:1]), "NaN"),
     (use("partial_fit", X, Y, [0, 1]), r"^classes \[0, 1\].*\[0, 1, 2\]$"),
     (fit(MANY[:, None] / 600, MANY % 257), "^y holds 257 classes"),
-    (fit(X, np.zeros(230)), "^y holds 1 class: expected"),
     (part(X, Y, [1, "1", 2]), "^classes holds the label 1, which becomes '1'"),
     (fit(X[:4], [1, "1", 2, 2]), "^y holds the label 1, which becomes '1' beside the others"),
     *((fit(bad, Y), "^X is .*: expected an array") for bad in (None, "text", memoryview(X))),
     (fit(X, "text"), "^y is 'text': expected an array"),
-    (fit(X, MASKED_Y), "^y holds masked values: expected none"),
-    (fit(MASKED_X, Y), "^X holds masked values"),
-    (deform(np.ma.masked_less(IMAGES, 0)), "^X holds masked values"),
+    (deform(np.ma.masked_less(IMAGES, 0)), "^X holds masked values: expected none"),
     (again(X, Y + 1), r"^y \[1, 2, 3\]: expected the known classes, \[0, 1, 2\]"),
     (again(X, Y, hidden_layer_sizes=4), r"\(35, 4, 3\)"),
     (fit(-254 * np.abs(X), Y, **DEFORMED), "^X holds -254: expected images in"),
     (lambda: StreamMLPClassifier(classes=range(256)).learn_one([1.0], "one more"), "at most 256"),
     (overflow, r"^X holds 3e\+38.*expected"),
-    (fit(X, Y, np.ones(229)), r"sample_weight.* \(229,\), expected \(230,\)"),
     (fit(X, Y, class_weight={0: 0, 1: 0, 2: 0}), "class_weight: all weights are zero"),
     (fit(X, Y, HUGE, class_weight={0: 1e30}), "infinity or a value too large"),
     (fit(X[:4], Y[:4], **SHARE), "^validation_fraction of 0.2 of 4 samples: expected"),
@@ -153,7 +134,6 @@ CALLS = [
     (fit(X, Y, callbacks=3), "^callbacks 3: expected a list of functions"),
     (fit(X, Y, callbacks=[Observer]), "^callbacks.*expected functions or Observers$"),
     (lambda: make_mlp().set_params(deformation__alpha=1), "^deformation None: expected"),
-    (lambda: make_mlp(**DEFORMED).set_params(deformation__alpha=-1), "^alpha -1: expected"),
     (
         lambda: make_mlp(deformation=DEFORMATION).set_params(deformation__delta=1),
         "^deformation parameter delta: expected sigma, alpha",

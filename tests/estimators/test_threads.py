@@ -13,29 +13,25 @@ import pytest
 from mlpcore import InputError, Network, OnlineMLPClassifier, StreamMLPClassifier, backends
 
 
-@pytest.fixture(autouse=True)
-def busy():
-    """Threads take turns as often as on a busy server."""
-    before = sys.getswitchinterval()
-    sys.setswitchinterval(1e-6)
-    yield
-    sys.setswitchinterval(before)
-
-
 def beside(others, work):
-    """The result of a function, while threads call others again and again."""
-    stop = threading.Event()
+    """The result of a function, while threads call others again and again.
+
+    They take turns as often as on a busy server.
+    """
+    stop, interval = threading.Event(), sys.getswitchinterval()
 
     def repeat(other):
         while not stop.is_set():
             other()
 
+    sys.setswitchinterval(1e-6)
     with ThreadPoolExecutor(len(others)) as pool:
         running = [pool.submit(repeat, other) for other in others]
         try:
             return work()
         finally:
             stop.set()
+            sys.setswitchinterval(interval)
             for each in running:
                 each.result()
 
@@ -63,13 +59,12 @@ def test_each_answer_is_that_of_its_own_sample(make):
     samples = [sample(k, make) for k in range(4)]
     wanted = [model.predict_proba_one(x) for x in samples]
 
-    def ask(k):
-        for _ in range(20):
+    def ask(k, times=1):
+        for _ in range(times):
             assert model.predict_proba_one(samples[k]) == wanted[k]
             assert model.predict_one(samples[k]) == max(wanted[k], key=wanted[k].get)
 
-    others = [lambda k=k: ask(k) for k in (1, 2, 3)]
-    beside(others, lambda: [ask(0) for _ in range(20)])
+    beside([lambda k=k: ask(k) for k in (1, 2, 3)], lambda: ask(0, 400))
 
 
 def test_predictions_and_copies_change_nothing_and_see_whole_samples():
@@ -100,17 +95,15 @@ def test_names_and_labels_of_several_threads_are_all_learnt():
             x = {("all",): 1.0, (thread, k % 20): float(k)}
             model.learn_one(x, f"{thread} {k % 10}")
 
-    def learn_all():
-        with ThreadPoolExecutor(4) as pool:
-            list(pool.map(learn, range(4)))
-
     def copied():
         twin = pickle.loads(pickle.dumps(model))
         twin.learn_one({"new": 1}, "new")
         assert twin.network_.layer_sizes[0] >= len(twin.feature_names_)
         assert twin.network_.layer_sizes[-1] == len(twin.classes_)
 
-    beside([copied, lambda: model.predict_proba_one({("all",): 2, (1, 5): 3})], learn_all)
+    others = [copied, lambda: model.predict_proba_one({("all",): 2, (1, 5): 3})]
+    with ThreadPoolExecutor(4) as pool:
+        beside(others, lambda: list(pool.map(learn, range(4))))
     means = model._for_export().standardisation.means
     assert dict(zip(model.feature_names_, means, strict=True)) == {("all",): 1.0} | {
         (thread, k): k + 20.0 for thread in range(4) for k in range(20)
