@@ -135,10 +135,10 @@ class BuildCore(BuildExt):
         list(self.compile_kernels())
 
 
-def extension(name, source):
+def extension(name):
     return Extension(
         name,
-        [source],
+        [f"{name.replace('.', '/')}.pyx"],
         include_dirs=[str(C_SOURCES)],
         depends=["setup.py", *(str(p) for p in C_SOURCES.glob("*.[ch]"))],
         extra_compile_args=EXTENSION_FLAGS,
@@ -149,9 +149,9 @@ def extension(name, source):
 setup(
     ext_modules=cythonize(
         [
-            extension("mlpcore.network.network", "mlpcore/network/network.pyx"),
-            extension("mlpcore.estimators.stream_network", "mlpcore/estimators/stream_network.pyx"),
-            extension("mlpcore.backends.simd", "mlpcore/backends/simd.pyx"),
+            extension("mlpcore.network.network"),
+            extension("mlpcore.estimators.stream_network"),
+            extension("mlpcore.backends.simd"),
         ],
         language_level=3,
         build_dir="build/cython",

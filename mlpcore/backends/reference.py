@@ -166,23 +166,12 @@ class ReferenceBackend(Backend):
                     poll()
         return outputs
 
-    def _noise(
-        self, key: tuple[int, int], epoch: int, grid: int, rows: int, columns: int
-    ) -> Float32Array:
-        seed, purposes = key[0] | key[1] << 32, (philox.NOISE_X, philox.NOISE_Y)
-        drawn = [philox.noise(seed, epoch, grid, each, rows, columns) for each in purposes]
-        return np.stack(drawn)
-
-    def _displacement_field(
-        self, noise: Float32Array, taps: Float32Array, alpha: float
-    ) -> Float32Array:
-        field = _smooth(_smooth(noise.astype(np.float64), taps).swapaxes(1, 2), taps)
-        return np.ascontiguousarray(alpha * field.swapaxes(1, 2), np.float32)
-
     def _grid_field(self, height: int, width: int, fields: EpochFields, grid: int) -> Float32Array:
-        shape = noise_shape(height, width, fields.taps.shape)
-        noise = self._noise(fields.key, fields.epoch, grid, *shape)
-        field = self._displacement_field(noise, fields.taps, fields.alpha)
+        taps, seed = fields.taps, fields.key[0] | fields.key[1] << 32
+        shape, purposes = noise_shape(height, width, taps.shape), (philox.NOISE_X, philox.NOISE_Y)
+        drawn = [philox.noise(seed, fields.epoch, grid, each, *shape) for each in purposes]
+        moves = _smooth(_smooth(np.stack(drawn).astype(np.float64), taps).swapaxes(1, 2), taps)
+        field = np.ascontiguousarray(fields.alpha * moves.swapaxes(1, 2), np.float32)
         return field[:, : GRID * height, : GRID * width]
 
     def _deform_by(

@@ -39,9 +39,9 @@ def test_progress_may_write_to_the_arrays(name, schedule):
 
     for progress in (None, spoil):
         (_, labels, order), weights = training_set(sizes, 3000), np.ones(3000, np.float32)
-        data = images, labels, order, 1e-3, progress
+        data = images, labels, order, 1e-3
         engine = backends.get(name, 2, schedule)
-        got, result = trained(engine, network, *data, sample_weight=weights)
+        got, result = trained(engine, network, *data, progress=progress, sample_weight=weights)
         results.append((result, bits(got)))
     assert order[0] == 2**31 - 1
     assert results[0] == results[1]

@@ -91,6 +91,6 @@ def test_no_thread_only_waits(sizes, most):
     def count(done):
         seen.append(len(os.listdir("/proc/self/task")) - before + 1)
 
-    trained(SimdBackend("scalar", 64), Network(sizes, 1), *training_set(sizes, 50), 0.1, count)
+    trained(SimdBackend("scalar", 64), Network(sizes, 1), *training_set(sizes, 50), progress=count)
     assert len(seen) > 1 and seen[0] == most == max(seen)
     assert seen == sorted(seen, reverse=True)

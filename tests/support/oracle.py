@@ -47,16 +47,11 @@ def on_ground(images, ground, seed):
 
     One in eight stays as it is, and one in eight keeps nothing but ground.
     """
-    rng = np.random.default_rng(seed)
-    images = images.copy()
-    n, n_in = images.shape
-    for image, value, kind in zip(images, np.broadcast_to(ground, n), rng.integers(0, 8, n)):
-        begin, end = sorted(rng.integers(0, n_in + 1, 2))
-        if kind == 0:
-            continue
-        image[:begin] = value
-        image[end if kind > 1 else 0 :] = value
-    return images
+    rng, (n, n_in) = np.random.default_rng(seed), images.shape
+    begin, end = np.sort(rng.integers(0, n_in + 1, (2, n, 1)), axis=0)
+    kind, place = rng.integers(0, 8, (n, 1)), np.arange(n_in)
+    kept = (kind == 0) | (kind != 1) & (begin <= place) & (place < end)
+    return np.where(kept, images, np.reshape(ground, (-1, 1))).astype(np.float32)
 
 
 def random_network(sizes, seed, scale=1.0, activation="tanh", loss="squared"):
@@ -78,24 +73,22 @@ def training_set(sizes, n, seed=0, zeros=0.0, low=-1.0):
     return images, labels, rng.permutation(n).astype(np.int32)
 
 
-def trained(engine, network, images, labels, order, rate=1e-3, progress=None, **more):
+def trained(engine, network, images, labels, order, rate=1e-3, *progress, **more):
     """A copy of the network after training by a backend or `StepperEngine`, and the result."""
     network = network.copy()
     loaded, data = engine.load(network), (engine.put(images), engine.put(labels), order)
-    more |= {} if progress is None else {"progress": progress}
-    result = engine.train(loaded, *data, rate, **more)
+    result = engine.train(loaded, *data, rate, *progress, **more)
     engine.store(loaded, network)
     return network, result
 
 
-def assert_near(network, expected, size=1.0):
+def assert_near(network, expected):
     """Weights after up to eighty steps of a few roundings each are the oracle's.
 
-    They start at up to 1, or `size`: 32 half units in the last place. A lost update would show at
-    1e-5 or more.
+    They start at up to 1: 32 half units in the last place. A lost update would show at 1e-5.
     """
     for got, oracle in zip(network.weights + network.biases, expected.weights + expected.biases):
-        tolerance = 32 * EPSILON * max(size, np.abs(oracle).max())
+        tolerance = 32 * EPSILON * max(1, np.abs(oracle).max())
         np.testing.assert_allclose(got, oracle, rtol=0, atol=tolerance)
 
 
