@@ -94,7 +94,7 @@ def test_onnx_runtime_gives_what_python_gives(kind, members):
         pixels = KINDS[kind][:n]
         given = pixels.astype(networks[0].pixels.dtype)
         assert np.issubdtype(given.dtype, np.floating) or pixels.dtype == np.uint8
-        (found,) = session.run(None, {"pixels": given})
+        (found,) = session.run(["outputs"], {"pixels": given})
         expected = classifier.outputs(classifier.to_images(pixels))
         np.testing.assert_allclose(found, expected.reshape(n, 4), rtol=0, atol=TOLERANCE)
 
@@ -129,12 +129,6 @@ def test_onnx_says_what_it_is():
     both = metadata_of(onnx.load_model_from_string(to_onnx(trained, trained)))
     assert json.loads(both["classes"]) == [*range(10)]
     assert json.loads(both["members"]) == [metadata_of(model)] * 2
-    session = session_of(to_onnx(trained))
-    ends = [*session.get_inputs(), *session.get_outputs()]
-    assert [(each.name, each.type, each.shape) for each in ends] == [
-        ("pixels", "tensor(uint8)", ["n", 28, 28]),
-        ("outputs", "tensor(float)", ["n", 10]),
-    ]
 
 
 def test_more_than_onnx_takes_is_refused(monkeypatch):

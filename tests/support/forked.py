@@ -1,7 +1,6 @@
-"""Commands in forked processes, and what is wrong with how they end.
+"""Commands in forked processes, a hundred times faster than in new ones, and how they end.
 
-A fork is as good as a new interpreter and a hundred times faster. A crash, a hang, a kill or memory
-without end then happens in the child.
+A crash, a hang, a kill or memory without end happens in the child.
 """
 
 import os
@@ -14,8 +13,7 @@ from dataclasses import dataclass
 from mlpcore.__main__ import main
 from mlpcore.errors import MAX_LINE
 
-#: Seconds after which SIGALRM ends a child, which other processes may keep waiting for minutes, and
-#: bytes that it may allocate.
+#: Seconds after which SIGALRM ends a child, and bytes that it may allocate.
 HANG, ALLOCATED = 600.0, 2**33
 
 #: What a command may take on a small file, beyond what its parent has: bytes, and seconds of the
@@ -42,11 +40,8 @@ def _content(descriptor):
 
 
 def run(work, folder="."):
-    """The outcome of a function in a folder, whose result is the exit status.
-
-    The child's streams go to files in memory, which cannot block it.
-    """
-    streams = os.memfd_create("stdout"), os.memfd_create("stderr")
+    """The outcome of a function in a folder, whose result is the exit status."""
+    streams = os.memfd_create("stdout"), os.memfd_create("stderr")  # which cannot block the child
     with open("/proc/self/statm") as file:
         resident = int(file.read().split()[1]) * resource.getpagesize()
     sys.stdout.flush()
@@ -57,8 +52,7 @@ def run(work, folder="."):
     _, status, usage = os.wait4(pid, 0)
     grown = max(0, 1024 * usage.ru_maxrss - resident)
     seconds = usage.ru_utime + usage.ru_stime
-    out, err = map(_content, streams)
-    return Outcome(os.waitstatus_to_exitcode(status), out, err, seconds, grown)
+    return Outcome(os.waitstatus_to_exitcode(status), *map(_content, streams), seconds, grown)
 
 
 def call(*argv, folder="."):
@@ -95,13 +89,11 @@ def fault(outcome):
     """What is wrong with how a command ended; nothing if it worked, or refused in one line."""
     said, lines = outcome.err.splitlines(), (outcome.out + outcome.err).split("\n")
     refusals = [line for line in said if line.startswith("error: ")]
-    longest = max(map(len, lines))
+    longest, known = max(map(len, lines)), ("error: ", "note: ", "warning: ")
     checks = {
         f"status {outcome.status}": outcome.status not in (0, 2),
         f"{len(refusals)} lines of errors": len(refusals) != (outcome.status == 2),
-        "a strange line on stderr": any(
-            not line.startswith(("error: ", "note: ", "warning: ")) for line in said
-        ),
+        "a strange line on stderr": not all(line.startswith(known) for line in said),
         "control characters": not all(map(str.isprintable, lines)),
         f"a line of {longest:,} characters": longest > MAX_LINE,
         f"{outcome.seconds:.1f} seconds": outcome.seconds > MAX_SECONDS,

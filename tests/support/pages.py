@@ -8,10 +8,7 @@ from pictures import compressed, lit, noisy, ruled, shadowed, vignetted
 
 
 def written(digit, height):
-    """The ink (h, w) from 0 to 1 of a digit (h, w) uint8, light on dark, as a pen writes it.
-
-    Its longer side has so many pixels.
-    """
+    """The ink from 0 to 1, so high or wide, of a digit (h, w) uint8 as a pen writes it."""
     rows, columns = np.nonzero(digit > 40)
     crop = digit[rows.min() : rows.max() + 1, columns.min() : columns.max() + 1]
     scale = height / max(crop.shape)
@@ -37,14 +34,7 @@ def on_paper(ink, rng, paper=225, pen=50):
 
 
 def form(digits, columns, rng, box=(50, 40), gap=(0, 0), line=2, height=0.6):
-    """The ink of a form of boxes, each with one of the digits (n, h, w), and where the boxes are.
-
-    Returns
-    -------
-    ink : ndarray (h, w), 0 to 1
-    centres : ndarray (n, 2)
-        x and y of the middle of each box, row by row.
-    """
+    """The ink (h, w) of boxes, 0 to 1, with the digits in them, and x and y of their middles."""
     rows = -(-len(digits) // columns)
     (width, high), (gap_x, gap_y), margin = box, gap, 60
     size = rows * (high + gap_y) + 2 * margin, columns * (width + gap_x) + 2 * margin
@@ -52,30 +42,24 @@ def form(digits, columns, rng, box=(50, 40), gap=(0, 0), line=2, height=0.6):
     for k, digit in enumerate(digits):
         left = margin + k % columns * (width + gap_x)
         top = margin + k // columns * (high + gap_y)
-        frame = np.ones((high + line, width + line))
-        frame[line:-line, line:-line] = 0
-        put(ink, frame, left, top)
+        inside = np.zeros((high - line, width - line))
+        put(ink, np.pad(inside, line, constant_values=1), left, top)
         centres.append((left + (width + line) / 2, top + (high + line) / 2))
-        if digit is None:
-            continue
-        strokes = written(digit, round(height * high))
-        free = np.array((width, high)) - strokes.shape[::-1] - 2 * line - 4
-        shift = line + 2 + (rng.random(2) * free).astype(int)
-        put(ink, strokes, left + shift[0], top + shift[1])
+        if digit is not None:
+            strokes = written(digit, round(height * high))
+            free = np.array((width, high)) - strokes.shape[::-1] - 2 * line - 4
+            right, down = line + 2 + (rng.random(2) * free).astype(int)
+            put(ink, strokes, left + right, top + down)
     return ink, np.array(centres)
 
 
 def number(digits, rng, height=60, gap=(0.0, 0.5), slant=0.3, angle=5.0):
-    """The ink of a number: digits (n, h, w) of unlike sizes and distances, slanted and turned.
-
-    `gap` is the least and the greatest distance of neighbours, as a share of the height.
-    """
+    """The ink of a number: digits (n, h, w) of unlike sizes and gaps, slanted and turned."""
     inks = [written(digit, round(height * rng.uniform(0.8, 1.2))) for digit in digits]
     sheet = np.zeros((2 * height, round(2 * height * (len(digits) + 1))))
     left = height
     for ink in inks:
-        top = round(height - ink.shape[0] / 2 + rng.uniform(-0.1, 0.1) * height)
-        put(sheet, ink, left, top)
+        put(sheet, ink, left, round(height - ink.shape[0] / 2 + rng.uniform(-0.1, 0.1) * height))
         left += ink.shape[1] + round(rng.uniform(*gap) * height)
     sheet = sheet[:, : left + height]
     slant = rng.uniform(-slant, slant)
@@ -93,13 +77,10 @@ def photographed(ink, rng):
     if kind != "plain":
         image = ruled(image, int(rng.integers(30, 80)), kind == "squared", rng.uniform(0.05, 0.2))
     image += (pen - image) * ink
-    light = rng.choice(["even", "gradient", "vignette", "shadow"])
-    if light == "gradient":
-        image = lit(image, rng.uniform(0.4, 0.8))
-    elif light == "vignette":
-        image = vignetted(image, rng.uniform(0.1, 0.4))
-    elif light == "shadow":
-        image = shadowed(image, rng.uniform(0.5, 0.9))
+    lights = (lit, 0.4, 0.8), (vignetted, 0.1, 0.4), (shadowed, 0.5, 0.9)
+    if (light := rng.choice(4)) > 0:
+        fall, *ends = lights[light - 1]
+        image = fall(image, rng.uniform(*ends))
     image = ndimage.gaussian_filter(image, rng.uniform(0, 1.2))
     return compressed(noisy(image, rng, rng.uniform(0, 10)), 60)
 
@@ -113,10 +94,7 @@ def turned_points(points, shape, angle):
 
 
 def converging(ink, points, degrees):
-    """Photographed from a lower corner: ink whose opposite edges converge by an angle.
-
-    It also returns where points (n, 2), x and y, are then.
-    """
+    """Ink whose opposite edges converge, as from a lower corner, and where points (n, 2) are."""
     import cv2
 
     height, width = ink.shape

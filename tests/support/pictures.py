@@ -21,18 +21,15 @@ DIGITS = as_bytes((dataset.load(name="digits").test_images + 1) * 127.5)
 
 
 def difference(a, b):
-    """Sum of the absolute differences of two digits, as a share of the ink.
-
-    Another digit is at 1 or so, the same one pixel off at 0.3 or more.
-    """
+    """Of two digits, as a share of the ink: another digit is at 1 or so, one pixel off at 0.3."""
     a, b = a.astype(float), b.astype(float)
     return np.abs(a - b).sum() / max(a.sum(), b.sum())
 
 
 def difference_nearby(a, b):
     """The least `difference` of digits a pixel off, which a centre of mass between two may be."""
-    shifts = [(y, x) for y in (-1, 0, 1) for x in (-1, 0, 1)]
-    return min(difference(np.roll(a, shift, (0, 1)), b) for shift in shifts)
+    shifts = np.ndindex(3, 3)
+    return min(difference(np.roll(a, (y - 1, x - 1), (0, 1)), b) for y, x in shifts)
 
 
 def enlarged(digit, side=SIDE):
@@ -97,9 +94,8 @@ def photographs(digit, rng):
     """A digit in every way in which a picture of it may come, by name."""
     paper = written(enlarged(digit))
     top, left = rng.integers(0, SIDE), rng.integers(0, 2 * SIDE)
-    sheet = np.zeros((2 * SIDE, 3 * SIDE))
-    sheet[top : top + SIDE, left : left + SIDE] = enlarged(digit)
-    corner = written(sheet)
+    corner = np.full((2 * SIDE, 3 * SIDE), float(PAPER))
+    corner[top : top + SIDE, left : left + SIDE] = paper
     return {
         "enlarged": paper,
         "inverted": 255 - paper,
