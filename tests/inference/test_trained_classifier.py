@@ -99,20 +99,28 @@ def test_pretrained_is_the_package_s_unless_a_path_is_meant():
         assert "holds no best.safetensors" in refusal(load, path)
 
 
-def test_no_digit_and_two_digits_are_warnings():
+def test_what_is_warned_of():
+    """Two digits or none, and arrays with a light border, unless other data were learnt."""
     pair = pictures.written(np.hstack([pictures.enlarged(digit) for digit in DIGITS[:2]]))
-    net = load(save("n.safetensors"))
-    with pytest.warns(UserWarning, match="the picture seems to show 2 digits") as caught:
-        net.predict(Image.fromarray(pictures.as_bytes(pair)))
-    assert caught[0].filename == __file__
     noise = Image.fromarray(np.random.default_rng(0).integers(0, 256, (90, 90), np.uint8))
-    with pytest.warns(PictureWarning, match="the picture hardly shows a digit") as caught:
-        net.predict_proba(noise)
-    assert caught[0].filename == __file__
+    arrays = np.concatenate([PIXELS, 255 - PIXELS[:2]])
+    net = load(save("n.safetensors"))
+    for method, given, words in (
+        (net.predict, Image.fromarray(pictures.as_bytes(pair)), "picture seems to show 2 digits"),
+        (net.predict_proba, noise, "the picture hardly shows a digit"),
+        (net.predict, arrays, "2 of 6 arrays with a light border"),
+        (net.predict_proba, arrays, "2 of 6 arrays with a light border"),
+        (net.to_images, arrays, "2 of 6 arrays with a light border"),
+    ):
+        with pytest.warns(PictureWarning, match=words) as caught:
+            method(given)
+        assert caught[0].filename == __file__
+    letters = load(save("letters.safetensors", data="letters"))
     with warnings.catch_warnings():
         warnings.simplefilter("error")
+        for each, given in (net, PIXELS), (letters, arrays), (letters, noise):
+            each.predict(given)
         net.predict(Image.fromarray(PAPER[0]))
-        load(save("letters.safetensors", data="letters")).predict(noise)
 
 
 PICTURES = [
@@ -202,16 +210,3 @@ def test_a_run_its_weights_and_its_export_know_the_data(dtype):
     numbers = Dataset.from_arrays(values, labels, values[:9], labels[:9])
     finish_run("numbers", make_config(epochs=1), numbers)
     assert "knows other classes than" in refusal(load, "run", "numbers")
-
-
-def test_arrays_with_a_light_border_are_a_warning():
-    """Unless the network learnt from other data than MNIST's."""
-    net = load(save("n.safetensors"))
-    for method in net.predict, net.predict_proba, net.to_images:
-        with pytest.warns(PictureWarning, match="2 of 6 arrays with a light border") as caught:
-            method(np.concatenate([PIXELS, 255 - PIXELS[:2]]))
-        assert caught[0].filename == __file__
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        net.predict(PIXELS)
-        load(save("own.safetensors", data="own")).predict(255 - PIXELS)

@@ -2,15 +2,10 @@
 
 import numpy as np
 import pytest
-from PIL import Image
 from scipy import ndimage
 
-import mlpcore
-from mlpcore import dataset
-from pages import converging, form, lit, on_paper, rotated, ruled, turned_points
-from pictures import DIGITS
-
-LABELS = dataset.load(name="digits").test_labels
+from pages import converging, form, lit, on_paper, read, rotated, ruled, turned_points
+from pictures import DIGITS, LABELS
 
 #: How boxes lie on a page: columns, and the settings of `form`.
 LAYOUTS = {
@@ -31,10 +26,6 @@ def page(layout="grid", n=24, empty=(), **changes):
 
 def scan(ink):
     return on_paper(ink, np.random.default_rng(2))
-
-
-def read(image, **options):
-    return mlpcore.read(Image.fromarray(np.rint(image).astype(np.uint8)), **options)
 
 
 def check_places(found, centres, columns, within=5):

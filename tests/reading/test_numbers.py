@@ -6,22 +6,15 @@ from PIL import Image
 from scipy import ndimage
 
 import mlpcore
-from mlpcore import dataset
 from mlpcore.errors import InputError
 from mlpcore.reading import page as reading
-from pages import noisy, number, on_paper, photographed, put, rotated, written
-from pictures import DIGITS
-
-LABELS = dataset.load(name="digits").test_labels
+from pages import noisy, number, on_paper, photographed, put, read, rotated, written
+from pictures import DIGITS, LABELS
 
 #: Digits that the network in the package reads rightly and surely, one of each class.
 NETWORK = mlpcore.load("pretrained", threads=1)
 SURE = NETWORK.predict_proba([Image.fromarray(digit) for digit in DIGITS[:300]])
 CLEAR = [DIGITS[np.argmax(SURE[:, k] * (LABELS[:300] == k))] for k in range(10)]
-
-
-def read(image):
-    return mlpcore.read(Image.fromarray(np.clip(np.rint(image), 0, 255).astype(np.uint8)), NETWORK)
 
 
 def test_numbers_in_any_light_on_any_paper():
@@ -31,7 +24,7 @@ def test_numbers_in_any_light_on_any_paper():
     for _ in range(15):
         chosen = rng.integers(0, 10, rng.integers(2, 9)).tolist()
         ink = number([CLEAR[k] for k in chosen], rng, int(rng.integers(30, 90)), slant=0.15)
-        found = [each.answer for each in read(photographed(ink, rng)).digits]
+        found = [each.answer for each in read(photographed(ink, rng), NETWORK).digits]
         same = len(found) == len(chosen)
         whole += same
         right += [same and found[k] == digit for k, digit in enumerate(chosen)]
@@ -49,7 +42,7 @@ def test_digits_that_touch_are_cut():
             put(sheet, other, 60 + left.shape[1] - overlap, 60)
             if ndimage.label(sheet > 0.4)[1] == 1:
                 break
-        found = read(on_paper(sheet, np.random.default_rng(0))).digits
+        found = read(on_paper(sheet, np.random.default_rng(0)), NETWORK).digits
         if [each.answer for each in found] == list(pair):
             first, second = (each.box for each in found)
             right += abs(first[0] - 60) < 10 and abs(first[2] - second[0]) < max(overlap, 10)
@@ -68,7 +61,7 @@ def test_lines_and_numbers_in_order(angle, inverted):
                 put(sheet, ink, left, 60 + 110 * row)
                 left += ink.shape[1] + 14
     image = on_paper(rotated(sheet, angle), np.random.default_rng(0))
-    found = read(255 - image if inverted else image)
+    found = read(255 - image if inverted else image, NETWORK)
     assert found.text.replace("?", "") == "1905 36\n27 618\n4 784" and not found.boxed
 
 

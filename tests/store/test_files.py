@@ -15,18 +15,23 @@ def full(*args, **kwargs):
     raise OSError(errno.ENOSPC, "No space left on device")
 
 
-def test_only_files_are_replaced(tmp_path):
+def test_only_files_are_replaced_and_read(tmp_path):
     """Not a device, for which a pipe stands here, a folder, or a link to a file."""
-    pipe, link = tmp_path / "pipe", tmp_path / "link"
+    pipe, link, none = (tmp_path / name for name in ("pipe", "link", "none"))
     os.mkfifo(pipe)
     link.symlink_to("file")
-    for path in (pipe, tmp_path, link, tmp_path / "none" / "file", tmp_path / "\0"):
+    for path in (pipe, tmp_path, link, none / "file", tmp_path / "\0"):
         with pytest.raises(InputError):
             files.check_replaceable(path)
     for path in (pipe, tmp_path):
         with pytest.raises(InputError):
             files.atomic_write(path, b"x")
     assert sorted(os.listdir(tmp_path)) == ["link", "pipe"] and stat.S_ISFIFO(pipe.stat().st_mode)
+    (tmp_path / "file").write_bytes(b"long")
+    for path in (pipe, tmp_path, none, tmp_path / "\0", link):
+        with pytest.raises(InputError):
+            files.read_bounded(path, 3)
+    assert files.read_start(link, 3) == (b"lon", 4)
 
 
 def test_several_may_write_a_file_at_once(tmp_path, monkeypatch):
@@ -58,15 +63,6 @@ def test_a_full_disk_keeps_the_old_file(tmp_path, monkeypatch, call):
         files.atomic_write(path, b"new")
     assert path.read_bytes() == b"old"
     assert os.listdir(tmp_path) == ["file"]
-
-
-def test_only_regular_files_are_read(tmp_path):
-    os.mkfifo(tmp_path / "pipe")
-    (tmp_path / "long").write_bytes(b"long")
-    for name in ("pipe", ".", "none", "\0", "long"):
-        with pytest.raises(InputError):
-            files.read_bounded(tmp_path / name, 3)
-    assert files.read_start(tmp_path / "long", 3) == (b"lon", 4)
 
 
 def test_folders_are_made_or_refused(tmp_path, monkeypatch):

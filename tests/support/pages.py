@@ -4,7 +4,8 @@ import numpy as np
 from PIL import Image
 from scipy import ndimage
 
-from pictures import compressed, lit, noisy, ruled, shadowed, vignetted
+import mlpcore
+from pictures import as_bytes, compressed, lit, noisy, ruled, shadowed, vignetted
 
 
 def written(digit, height):
@@ -15,6 +16,10 @@ def written(digit, height):
     size = [max(2, round(scale * side)) for side in crop.shape[::-1]]
     ink = np.asarray(Image.fromarray(crop).resize(size, Image.Resampling.BICUBIC)) / 255
     return np.clip(2.5 * (ink - 0.5) + 0.5, 0, 1)  # strokes stay sharp when they grow
+
+
+def read(image, *networks, **options):
+    return mlpcore.read(Image.fromarray(as_bytes(image)), *networks, **options)
 
 
 def put(sheet, ink, left, top):

@@ -17,6 +17,7 @@ def as_bytes(image):
 
 
 #: The embedded digits' test set, as light ink on dark ground.
+LABELS = dataset.load(name="digits").test_labels
 DIGITS = as_bytes((dataset.load(name="digits").test_images + 1) * 127.5)
 
 
