@@ -93,8 +93,6 @@ def changed(value):
     return anything
 
 
-# ---- runs ----------------------------------------------------------------------------------
-
 NETWORKS = st.sampled_from([BEST, LAST])
 
 
@@ -160,9 +158,6 @@ def spoil_run(draw, folder):
     draw(st.sampled_from(CHANGES))(draw, folder / "run")
 
 
-# ---- data ----------------------------------------------------------------------------------
-
-
 def spoil_data(draw, folder):
     """Four IDX files, one of which is hostile."""
     files = {name: idx_bytes(array) for name, array in small_set(6, 5).items()}
@@ -185,21 +180,18 @@ def spoil_archive(draw, folder):
 
     Those of an array are in its header or its values, and the archive's checksums fit.
     """
-    x, y, x_test, y_test = small_set(6, 5).values()
     names = np.array([text[:3000] for text in draw(st.permutations(TEXTS))[:3]])
-    fields = {"X": x, "y": names[y], "X_test": x_test, "y_test": names[y_test]}
-    hostile, content = draw(st.sampled_from([*fields, "archive", "names"])), io.BytesIO()
-    with zipfile.ZipFile(content, "w", zipfile.ZIP_DEFLATED) as archive:
+    fields = dict(zip(("X", "y", "X_test", "y_test"), small_set(6, 5).values()))
+    path, hostile = folder / "hostile.npz", draw(st.sampled_from([*fields, "archive", "names"]))
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
         for name, array in fields.items():
             member = io.BytesIO()
-            np.save(member, array)
+            np.save(member, names[array] if array.ndim == 1 else array)
             whole = member.getvalue()
             archive.writestr(f"{name}.npy", draw(damaged(whole)) if name == hostile else whole)
-    whole = content.getvalue()
-    (folder / "hostile.npz").write_bytes(draw(damaged(whole)) if hostile == "archive" else whole)
+    if hostile == "archive":
+        path.write_bytes(draw(damaged(path.read_bytes())))
 
-
-# ---- pictures ------------------------------------------------------------------------------
 
 #: Kinds of files, modes of their pixels, and options.
 KINDS = [

@@ -3,6 +3,7 @@
 import os
 import signal
 from contextlib import closing
+from functools import partial
 
 import pytest
 
@@ -38,39 +39,34 @@ def drive(folder):
     return state
 
 
-class Points:
-    """Counts the calls, and kills the process before one of them."""
+def watch(patch, last=None):
+    """A list of the calls from now on; the process is killed before one of them."""
+    calls = []
 
-    def __init__(self, patch, last=None):
-        self.n, self.last, self.calls = 0, last, ""
-        for name in CALLS:
-            patch.setattr(os, name, self.counting(name, getattr(os, name)))
+    def watched(name, call, *args, **kwargs):
+        if len(calls) == last:
+            os.kill(os.getpid(), signal.SIGKILL)
+        calls.append(name)
+        return call(*args, **kwargs)
 
-    def counting(self, name, call):
-        def counted(*args, **kwargs):
-            if self.n == self.last:
-                os.kill(os.getpid(), signal.SIGKILL)
-            self.n += 1
-            self.calls += f" {name}"
-            return call(*args, **kwargs)
-
-        return counted
+    for name in CALLS:
+        patch.setattr(os, name, partial(watched, name, getattr(os, name)))
+    return calls
 
 
 def test_a_run_goes_on_after_a_kill_at_any_point(tmp_path, monkeypatch):
     monkeypatch.setattr(run_folder, "SAVING_SHARE", float("inf"))
     with pytest.MonkeyPatch.context() as patch:
-        points = Points(patch)
+        calls = watch(patch)
         expected = drive(tmp_path / "whole")
     # A power cut leaves what is synchronised: a file before it has its name, then its folder.
-    durable = points.calls.count(" fsync replace open fsync")
-    assert durable == points.calls.count(" replace") > 10
-    for point in range(points.n):
+    assert " ".join(calls).count("fsync replace open fsync") == calls.count("replace") > 10
+    for point in range(len(calls)):
         folder = tmp_path / f"{point}"
 
         def killed():
             with pytest.MonkeyPatch.context() as patch:
-                Points(patch, point)  # noqa: B023
+                watch(patch, point)  # noqa: B023
                 drive(folder)  # noqa: B023
 
         outcome = forked.run(killed)

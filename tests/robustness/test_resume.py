@@ -36,12 +36,13 @@ from small_runs import (
 
 #: Settings of trainings; SEGMENT is that of the trainer, within which a rate does not change.
 SETTINGS = {
-    "plain": {},
-    "rates within an epoch": {"decay": "linear", "warm_up": 300},
-    "sparse steps": {"hidden_layers": (300, 200), **MODERN},
-    "weights of samples, decay of the network's": {},
+    "plain": make_config(),
+    "rates within an epoch": make_config(decay="linear", warm_up=300),
+    "sparse steps": make_config(hidden_layers=(300, 200), **MODERN),
+    "weights of samples, decay of the network's": make_config(),
 }
-WEIGHTS = np.arange(230) % 4
+
+BACKEND, BY_NAME = backends.get(), {name: get_backend(name, 2) for name in C_BACKENDS}
 
 #: Who trains what: all settings on one backend, and all backends with some settings.
 TRAINERS = [("plain", name) for name in SIMD]
@@ -65,16 +66,15 @@ def every_epoch_is_saved(monkeypatch):
     monkeypatch.setattr(sources, "PART", 1)
 
 
-def make_trainer(settings, backend, state=None):
-    config = make_config(**SETTINGS[settings])
-    weighted = settings.startswith("weights")
-    source = ArraySource.of(DATA, config, backend, WEIGHTS if weighted else None)
-    return Trainer(config, source, backend, state=state, weight_decay=0.5 if weighted else 0.0)
+def make_trainer(config, backend, weighted=False, state=None):
+    weights, decay = (np.arange(230) % 4, 0.5) if weighted else (None, 0.0)
+    source = ArraySource.of(DATA, config, backend, weights)
+    return Trainer(config, source, backend, state=state, weight_decay=decay)
 
 
 @functools.cache
-def undisturbed(settings, name):
-    trainer = make_trainer(settings, get_backend(name, threads=2))
+def undisturbed(*arguments):
+    trainer = make_trainer(*arguments)
     assert trainer.run() is True
     return trainer.state
 
@@ -111,13 +111,13 @@ def check_seconds(state, before):
 @pytest.mark.parametrize("settings, name", TRAINERS)
 def test_a_trainer_goes_on(settings, name, place):
     """The same one, and another one."""
-    backend = get_backend(name, threads=2)
-    trainer = make_trainer(settings, backend)
+    arguments = SETTINGS[settings], BY_NAME[name], settings.startswith("weights")
+    trainer = make_trainer(*arguments)
     state = copy.deepcopy(stop(trainer, place))
-    before, other = state.seconds, make_trainer(settings, backend, state)
+    before, other = state.seconds, make_trainer(*arguments, state)
     for each in (trainer, other):
         assert each.run() is True
-        assert_same_result(undisturbed(settings, name), each.state)
+        assert_same_result(undisturbed(*arguments), each.state)
         check_seconds(each.state, before)
 
 
@@ -128,15 +128,8 @@ def go_on(folder, place=None):
     """The state of a run that goes on to a place, or to its end."""
     with closing(Run.open(folder)) as run:
         run.check_data(DATA)
-        trainer = Trainer(run.config, DATA, backends.get(), [run], run.load())
+        trainer = Trainer(run.config, DATA, BACKEND, [run], run.load())
         return stop(trainer, place or (run.config.epochs, 0))
-
-
-@functools.cache
-def whole_run(config):
-    trainer = Trainer(config, DATA, backends.get())
-    assert trainer.run() is True
-    return trainer.state
 
 
 @pytest.mark.parametrize("place", [*PLACES, "before its first network"], ids=str)
@@ -161,7 +154,7 @@ def test_a_run_goes_on(tmp_path, decay, epochs, place):
     if epochs == 5:
         go_on(folder, (4, 64))
     state = go_on(folder)
-    assert_same_result(whole_run(config), state)
+    assert_same_result(undisturbed(config, BACKEND), state)
     assert_same_result(load_run(folder), state)
     assert without_times(read_history(folder)) == without_times(state.history)
     check_seconds(state, seconds)
@@ -186,7 +179,7 @@ def test_a_save_that_fails_loses_nothing(tmp_path, monkeypatch, error, n):
     assert trainer.run() is True
     run.close()
     for state in (trainer.state, go_on(run.folder), go_on(copied)):
-        assert_same_result(whole_run(make_config()), state)
+        assert_same_result(undisturbed(make_config(), BACKEND), state)
 
 
 # ---- classifiers that learn streams ------------------------------------------------------
@@ -195,40 +188,34 @@ RNG = np.random.default_rng(0)
 X, Y = RNG.normal(size=(120, 5)), RNG.integers(0, 3, 120)
 
 
-def learn_named(model, some):
-    for x, y in zip(X[some].tolist(), Y[some].tolist()):
-        model.learn_one({f"n{k}": x[k] for k in range(y, 5)}, y)
-
-
-def learn_rows(model, some):
-    for x, y in zip(X[some], Y[some].tolist()):
-        model.learn_one(x, y)
-
-
-def learn_parts(model, some, n=40):
-    for place in range(some.start, some.stop, n):
-        model.partial_fit(X[place : place + n], Y[place : place + n], classes=[0, 1, 2])
-
-
 CLASSIFIERS = {
-    learn_named: lambda: StreamMLPClassifier((8,)),
-    learn_rows: lambda: StreamMLPClassifier((8,), standardise=False),
-    learn_parts: lambda: OnlineMLPClassifier((8,), random_state=0),
-    functools.partial(learn_parts, n=1): lambda: OnlineMLPClassifier((8,), random_state=0),
+    "names": lambda: StreamMLPClassifier((8,)),
+    "rows": lambda: StreamMLPClassifier((8,), standardise=False),
+    "samples": lambda: OnlineMLPClassifier((8,), random_state=0),
+    "parts": lambda: OnlineMLPClassifier((8,), random_state=0),
 }
+
+
+def learn(model, kind, begin, end):
+    n = 40 if kind == "parts" else 1
+    for x, y in ((X[place : place + n], Y[place : place + n]) for place in range(begin, end, n)):
+        if kind == "names":
+            model.learn_one({f"n{k}": x[0, k] for k in range(y[0], 5)}, y[0])
+        elif kind == "rows":
+            model.learn_one(x[0], y[0])
+        else:
+            model.partial_fit(x, y, classes=[0, 1, 2])
 
 
 @pytest.mark.parametrize(
     "copied", [copy.copy, copy.deepcopy, lambda model: pickle.loads(pickle.dumps(model))]
 )
 @pytest.mark.parametrize("place", [0, 40, 80])
-@pytest.mark.parametrize("learn", CLASSIFIERS)
-def test_a_copy_goes_on_by_itself(learn, place, copied):
-    whole, model = CLASSIFIERS[learn](), CLASSIFIERS[learn]()
-    learn(whole, slice(0, 120))
-    learn(model, slice(0, place))
-    twin = copied(model)
-    learn(twin, slice(place, 120))
-    assert same_weights(twin.network_, whole.network_)
-    learn(model, slice(place, 120))
-    assert same_weights(model.network_, whole.network_)
+@pytest.mark.parametrize("kind", CLASSIFIERS)
+def test_a_copy_goes_on_by_itself(kind, place, copied):
+    whole, model = CLASSIFIERS[kind](), CLASSIFIERS[kind]()
+    learn(whole, kind, 0, 120)
+    learn(model, kind, 0, place)
+    for each in (copied(model), model):
+        learn(each, kind, place, 120)
+        assert same_weights(each.network_, whole.network_)

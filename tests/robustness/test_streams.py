@@ -39,11 +39,14 @@ def full(name, descriptor):
 
 
 def left(name, descriptor):
-    """By whoever read it."""
     read, write = os.pipe()
     os.close(read)
     os.dup2(write, descriptor)
     setattr(sys, name, os.fdopen(descriptor, "w", closefd=False))
+
+
+#: Statuses of commands that lose their output.
+STATUS = {closed: 0, full: 2, left: 128 + signal.SIGPIPE}
 
 
 @pytest.fixture(scope="module")
@@ -66,7 +69,7 @@ def outcome(folder, argv, spoil, *names):
 
 
 @pytest.mark.parametrize("argv", COMMANDS, ids=lambda argv: argv[:14])
-@pytest.mark.parametrize("spoil", [closed, full, left])
+@pytest.mark.parametrize("spoil", STATUS)
 def test_output_that_fails(folder, spoil, argv):
     """Whatever the work is: that of a training goes on, others end as the manual says."""
     found = outcome(folder, argv, spoil, "stdout")
@@ -74,18 +77,16 @@ def test_output_that_fails(folder, spoil, argv):
     if argv == TRAIN and spoil is not closed:
         assert found.status == 0 and len(lines) == 1 and "the work goes on" in lines[0]
     else:
-        full_disk = ["error: [Errno 28] No space left on device"]
-        expected = {closed: (0, []), full: (2, full_disk), left: (128 + signal.SIGPIPE, [])}
-        assert (found.status, lines) == expected[spoil]
+        said = ["error: [Errno 28] No space left on device"] if spoil is full else []
+        assert (found.status, lines) == (STATUS[spoil], said)
     if argv == TRAIN:
         assert len(read_history(folder / "run")) == 1
 
 
-@pytest.mark.parametrize("spoil", [closed, full, left])
+@pytest.mark.parametrize("spoil", STATUS)
 def test_all_output_fails(folder, spoil):
     """There is nobody to tell, so only the status says it."""
-    status = {closed: 0, full: 2, left: 128 + signal.SIGPIPE}[spoil]
-    for argv, expected in (("--help", status), ("trian", 2), (TRAIN, 0)):
+    for argv, expected in (("--help", STATUS[spoil]), ("trian", 2), (TRAIN, 0)):
         assert outcome(folder, argv, spoil, "stdout", "stderr").status == expected
     assert len(read_history(folder / "run")) == 1
 
