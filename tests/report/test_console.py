@@ -4,12 +4,11 @@ import builtins
 import io
 import sys
 import types
-from types import SimpleNamespace
 from unittest import mock
 
 import pytest
 
-from mlpcore import Network, Trainer, backends
+from mlpcore import Trainer, backends
 from mlpcore.report import ProgressBar, console
 from mlpcore.report.console import Console
 from mlpcore.training.state import EpochMetrics
@@ -35,14 +34,12 @@ def trainer_of(epochs, *observers):
 def test_a_terminal_shows_two_bars_and_keeps_the_lines(terminal, monkeypatch):
     clock = iter(range(10_000))
     monkeypatch.setattr(console.time, "monotonic", lambda: next(clock))
-    state = SimpleNamespace(epoch=0, network=Network((4, 3)))
-    config, data = SimpleNamespace(epochs=30), SimpleNamespace(held_out=0)
-    trainer = SimpleNamespace(state=state, config=config, source=data, n_samples=900)
+    trainer = trainer_of(30)
     with Console(terminal) as shown:
         shown.on_epoch_start(trainer)
         for phase in ("deforming", "training", "evaluating"):
-            for done in range(0, 900, 300):
-                shown.on_progress(trainer, phase, done, 900)
+            for done in range(0, 230, 80):
+                shown.on_progress(trainer, phase, done, 230)
         shown.on_epoch_end(trainer, EpochMetrics(1, 1e-3, 900, 0, 90, 0.1, 45, 0, 0, 10, 0))
     text = terminal.getvalue()
     assert "\x1b[" in text

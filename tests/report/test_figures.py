@@ -26,21 +26,12 @@ def make_evaluation(n, n_classes, share_wrong, seed=0):
     return Evaluation.of(outputs, labels)
 
 
-def make_images(n, shape):
-    return np.random.default_rng(1).uniform(-1, 1, (n, *shape)).astype(np.float32)
-
-
-def make_history(errors, n_train=60_000, n_test=10_000, rate=1e-3, deforming=1):
+def make_history(errors, n_test=10_000, rate=1e-3, deforming=1):
     """Epochs of (training, validation, test) errors."""
     return [
-        EpochMetrics(
-            epoch=epoch, learning_rate=rate * 0.9965 ** (epoch - 1), n_train=n_train,
-            n_test=n_test, training_errors=training, loss=0.1, validation_errors=validation,
-            test_errors=test, deformation_seconds=deforming, training_seconds=1,
-            evaluation_seconds=1,
-        )
-        for epoch, (training, validation, test) in enumerate(errors, 1)
-    ]  # fmt: skip
+        EpochMetrics(k + 1, rate * 0.9965**k, 60_000, n_test, a, 0.1, b, c, deforming, 1, 1)
+        for k, (a, b, c) in enumerate(errors)
+    ]
 
 
 class Recorder(RendererAgg):
@@ -87,7 +78,7 @@ def tiles_of(figure):
 def test_misclassified_images_with_label_and_guesses(n, shape, n_classes, share_wrong):
     """A few errors are all shown; of many, only the first fit on a page."""
     evaluation = make_evaluation(n, n_classes, share_wrong)
-    images = make_images(n, shape)
+    images = np.random.default_rng(1).uniform(-1, 1, (n, *shape)).astype(np.float32)
     figure = figures.misclassified(images, evaluation)
     drawn, wrong = assert_readable(figure), evaluation.misclassified
     pictures = tiles_of(figure) if share_wrong else []

@@ -13,16 +13,11 @@ from mlpcore.training.state import EpochMetrics, TrainingState
 MNIST = DataSummary("MNIST", "here", 10, 60_000, 10_000, "", MNIST_PIXELS)
 
 
-def metrics(epoch, validation_errors, test_errors):
-    return EpochMetrics(
-        epoch=epoch, learning_rate=1e-3, n_train=60_000, n_test=10_000, training_errors=0,
-        loss=0.1, validation_errors=validation_errors, test_errors=test_errors,
-        deformation_seconds=0, training_seconds=1800, evaluation_seconds=0,
-    )  # fmt: skip
-
-
 def test_the_papers_row_stands_beside_ours():
-    history = [metrics(1, 900, 120), metrics(2, 800, 130), metrics(3, 850, 110)]
+    history = [
+        EpochMetrics(epoch, 1e-3, 60_000, 10_000, 0, 0.1, *errors, 0, 1800, 0)
+        for epoch, errors in enumerate([(900, 120), (800, 130), (850, 110)], 1)
+    ]
     state = TrainingState(None, None, history)
     rows = result_table(TrainingConfig(PRESETS["net1"]), MNIST, state)
     assert rows[1] == ("net1, 3 epochs", "1.30 %", "1.10 %", "1.5 h", "1.34 M")
@@ -32,7 +27,7 @@ def test_the_papers_row_stands_beside_ours():
         assert len(result_table(TrainingConfig(PRESETS["net1"]), data, state)) == 2
 
 
-def test_tables():
+def test_tables_and_times():
     rows = [("network", "a*|b"), ("net1", "0.50 %"), ("1e3", "-")]
     assert text_table(rows) == "network    a*|b\nnet1     0.50 %\n1e3           -"
     header, rule, *body = markdown_table(rows).splitlines()
@@ -40,8 +35,5 @@ def test_tables():
     assert rule.startswith("|:--") and rule.endswith("-:|")
     assert body[1].replace(" ", "") == "|1e3|-|"
     assert markdown_table(rows[:1]).count("\n") == 1
-
-
-def test_times():
     seconds = 59.94, 59.96, 3597, 84240
     assert [duration(each) for each in seconds] == ["59.9 s", "1.0 min", "1.0 h", "23.4 h"]

@@ -1,10 +1,12 @@
 """`tools/speedup.py`: its arithmetic, its checks, its input. No test looks at a duration."""
 
 import json
+from types import SimpleNamespace
+from unittest import mock
 
 import pytest
 
-from mlpcore import backends
+from mlpcore import Network, backends
 from mlpcore.data import dataset
 from speed import command, measure, tables, timing, to_error
 from speed.peers import PEERS
@@ -32,53 +34,38 @@ def test_times_are_of_one_step_and_have_their_spread(monkeypatch):
     assert measured == timing.Timing(0.3, 0.2, 0.4, 3)
 
 
-@pytest.mark.parametrize("key", ROUTINES)
-def test_every_routine_is_right_and_can_be_timed(problems, key):
-    routine = ROUTINES[key]
-    problem = problems[routine.recipe]
+@pytest.mark.parametrize("way", [*ROUTINES, *PEERS], ids=lambda way: getattr(way, "name", way))
+def test_every_routine_of_ours_and_of_a_peer_is_right_and_can_be_timed(problems, way):
+    ours, routine = way in ROUTINES, ROUTINES[getattr(way, "routine", way)]
+    if not ours and (reason := way.missing()):
+        pytest.skip(reason)
     schedule = routine.schedule if routine.schedule in backends.SCHEDULES else None
-    outcome, case = routine.enter(problem, backends.get("scalar", 2, schedule))
-    assert problem.error(routine.enter, outcome) < TOLERANCE / 10
+    backend = backends.get("scalar", 2, schedule) if ours else way.backend(2)
+    problem = problems[routine.recipe]
+    outcome, case = routine.enter(problem, backend)
+    assert problem.error(routine.enter, outcome) <= TOLERANCE / (10 if ours else 1)
     case.run(case.step)
 
 
-class Library:
+def library(divisor):
     """The reference backend as a peer, which may average the loss."""
+    ours = backends.get("reference")
 
-    def __init__(self, divisor):
-        self.divisor, self.reference = divisor, backends.get("reference")
-        self.put, self.store = self.reference.put, self.reference.store
+    def train(network, images, labels, order, rate):
+        ours.train(network, images, labels, order, rate / divisor)
 
-    def load(self, network):
-        return network.copy()
-
-    def train(self, network, images, labels, order, rate):
-        self.reference.train(network, images, labels, order, rate / self.divisor)
-
-
-def fail(*arguments):
-    raise RuntimeError("no such\noperator")
+    return SimpleNamespace(put=ours.put, load=Network.copy, store=ours.store, train=train)
 
 
 def test_a_peer_with_a_wrong_result_is_not_timed_and_one_that_fails_is_a_reason(problems):
-    makers = (lambda threads: Library(1)), (lambda threads: Library(10)), fail
+    fail = mock.Mock(side_effect=RuntimeError("no such\noperator"))
+    makers = (lambda threads: library(1)), (lambda threads: library(10)), fail
     peers = [Peer("ours", "step", "numpy", make, lambda n: {1}) for make in makers]
     plan = measure.Plan(DIGITS, (), ("step",), ("scalar",), (1,), TINY, peers)
     ours, right, wrong, failed = measure.measure_routine("8,5", "step", problems["paper"], plan)
     assert ours.timing and right.timing and not ours.wrong and not right.wrong
     assert wrong.timing is None and wrong.wrong and "wrong" in wrong.reason
     assert failed.reason == "failed: no such operator"
-
-
-@pytest.mark.parametrize("peer", PEERS, ids=lambda peer: peer.name)
-def test_every_peer_that_is_there_does_the_same(problems, peer):
-    if reason := peer.missing():
-        pytest.skip(reason)
-    routine = ROUTINES[peer.routine]
-    problem = problems[routine.recipe]
-    outcome, case = routine.enter(problem, peer.backend(2))
-    assert problem.error(routine.enter, outcome) <= TOLERANCE
-    case.run(case.step)
 
 
 def test_ratios_and_the_papers_claims():
