@@ -39,7 +39,6 @@ REFUSED = [
     ("train --backend mmx", "'mmx': expected auto, cpu, reference, scalar"),
     ("train --epoch 9", "--epoch"),  # no abbreviations
     ("train --out /proc/run", "/proc/run"),
-    ("train --out file", "file"),
     ("train --out c", "c holds a committee"),
     ("train --data=", "'', expected a folder"),
     ("train --data no\nwhere", "no\\nwhere"),
@@ -63,7 +62,6 @@ REFUSED = [
     ("evaluate none", "none does not exist: expected the folder of a run or of a committee"),
     ("evaluate c", "c/8-6"),
     ("evaluate net --json pipe", "cannot write pipe: expected a file or a new name"),
-    ("evaluate net --figures file", "file"),
     ("evaluate net --figures link", "cannot write link, a link"),
     (f"evaluate run --json run/{LAST}", f"{LAST} belongs to a run"),
     ("evaluate run --strength 1", "--strength without --copies: expected both or none"),
@@ -88,7 +86,6 @@ REFUSED = [
     ("preview --dataset digits --columns 1", "columns 1: expected a whole number from 2"),
     ("preview --dataset digits --epoch 0", "epoch 0: expected"),
     ("draw ", "'', expected a path"),
-    ("draw missing", "missing does not exist: expected the folder of a run"),
     ("draw oblong.safetensors", "expected one for 29 x 29"),
     ("export net", "nothing to write"),
     ("export run other --safetensors w", "2 networks as safetensors: expected one"),

@@ -4,7 +4,6 @@ import builtins
 import io
 import sys
 import types
-from unittest import mock
 
 import pytest
 
@@ -76,12 +75,3 @@ def test_a_log_file_has_some_of_many_epochs(capsys):
     header, *lines = capsys.readouterr().out.splitlines()
     assert header.split()[:2] == ["epoch", "rate"]
     assert [int(line.split("/")[0]) for line in lines] == [1, *range(3, 49, 3), 50]
-
-
-def test_a_training_goes_on_without_its_output(terminal, capsys, monkeypatch):
-    monkeypatch.setattr(terminal, "write", mock.Mock(side_effect=OSError(5, "gone")))
-    monkeypatch.setattr(sys, "stdout", terminal)
-    shown = Console(terminal)
-    assert trainer_of(2, shown).run()
-    assert shown.out is None
-    assert capsys.readouterr().err == "note: no output any more (gone); the work goes on\n"
