@@ -42,7 +42,7 @@ SETTINGS = {
     "weights of samples, decay of the network's": make_config(),
 }
 
-BACKEND, BY_NAME = backends.get(), {name: get_backend(name, 2) for name in C_BACKENDS}
+BACKEND, BY_NAME = backends.get(), {name: get_backend(name, 2) for name in SIMD}
 
 #: Who trains what: all settings on one backend, and all backends with some settings.
 TRAINERS = [("plain", name) for name in SIMD]
