@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 from scipy.sparse import csr_matrix
 
-from emulated import get_backend
 from mlpcore import backends
 from mlpcore.backends.simd import SCHEDULES
 from mlpcore.deformation import DeformationParameters, deform_selected
@@ -18,13 +17,6 @@ def misaligned(array):
     result = np.zeros(array.nbytes + 1, np.uint8)[1:].view(array.dtype).reshape(array.shape)
     result[...] = array
     return result
-
-
-def drawn(n, *shape):
-    """Images, maps and taps of a deformation of n images."""
-    rng = np.random.default_rng(2)
-    maps = np.eye(2, dtype=np.float32) + rng.uniform(-0.1, 0.1, (n, 2, 2)).astype(np.float32)
-    return uniform(1, n, *shape), maps, np.full((1, 21), 1 / 21, np.float32)
 
 
 @pytest.mark.parametrize("name, schedule", [("reference", None), *(("cpu", s) for s in SCHEDULES)])
@@ -83,7 +75,8 @@ def test_arrays_that_are_not_aligned(cpu_name):
 
 def test_images_in_any_place(cpu_name):
     """Not aligned, between bytes of records, where the result goes, or one image before that."""
-    backend, (images, maps, taps) = backends.get(cpu_name), drawn(7, 6, 5)
+    backend, images = backends.get(cpu_name), uniform(1, 7, 6, 5)
+    maps, taps = np.eye(2, dtype="f4") + uniform(2, 7, 2, 2) / 10, np.full((1, 21), 1 / 21, "f4")
     chosen = np.arange(7)[::-1], np.zeros(7, np.uint8), DeformationParameters(), 1, 2, backend
     records = np.zeros(images.shape, np.dtype([("pixel", "f4"), ("tag", "u1")]))
     records["pixel"] = images
@@ -100,10 +93,3 @@ def test_images_in_any_place(cpu_name):
             memory[:7] = images
             deform(memory[:7], out)
             assert np.array_equal(out, expected)
-
-
-def test_a_device_refuses_to_deform_in_place():
-    backend = get_backend("cuda-emulated")
-    images, maps, taps = (backend.put(array) for array in drawn(3, 5, 4))
-    with pytest.raises(InputError, match=r"^out: expected memory that the images do not use"):
-        backend.deform(images, maps, taps, 3.0, 0, 0, out=images)

@@ -51,7 +51,7 @@ def operations():
     yield "predict", lambda network: backend.predict(network, IMAGES)
     yield (
         "count errors",
-        lambda network: backend.count_errors(network, IMAGES, LABELS, lambda: None),
+        lambda network: [backend.count_errors(network, IMAGES, LABELS, lambda: None)],
     )
     yield "deform by", lambda _: backend.deform_by(PICTURES, MAPS, FIELD)
     yield "deform", lambda _: backend.deform(PICTURES, MAPS, TAPS, 3.0, 0, 0)

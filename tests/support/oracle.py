@@ -98,13 +98,8 @@ def bits(network):
 
 
 #: Weights of samples: whole numbers, some of them 0; tiny and huge ones together; huge; tiny; 0.
-WEIGHTS = {
-    "whole": [0, 1, 2, 3],
-    "far apart": [0, 1e-30, 1e-8, 1, 1e8],
-    "huge": [1e11, 3e11],
-    "tiny": [1e-12, 3e-12],
-    "none": [0],
-}
+WEIGHTS = {"whole": [0, 1, 2, 3], "far apart": [0, 1e-30, 1e-8, 1, 1e8], "huge": [1e11, 3e11]}
+WEIGHTS |= {"tiny": [1e-12, 3e-12], "none": [0]}
 
 
 class Problem(NamedTuple):
