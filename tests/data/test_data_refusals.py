@@ -84,7 +84,6 @@ REFUSED = [
     (lambda: arrays(X=X.astype(int), X_test=-(2**63) * BIT), "X_test from -9.22337e+18 to 0: exp"),
     (lambda: arrays(X=memoryview(X)), "X is <memory at "),
     (lambda: arrays(X=[*X[1:], np.ma.masked_less(X[0], 99)]), "X holds masked values: expected no"),
-    (lambda: arrays(X=X[:11]), "y holds 12 labels, expected 11"),
     (lambda: arrays(X=X[:, :1], X_test=X_TEST[:, :1]), "X has the shape (12, 1, 5)"),
     (lambda: arrays(y_test=None), "y_test is no array: expected"),
     (lambda: arrays(y=np.zeros(12)), "y has 1 classes, such as 0.0: expected 2 to 256"),
@@ -103,7 +102,6 @@ REFUSED = [
     (lambda: arrays(**NO_TEST, test_size=0.01), "test_size 0.01 of 12 images"),
     # folders, and what stands for one
     (lambda: folder(TRAIN_LABELS, Y[:11]), f"folder/{TRAIN_LABELS} holds 11 labels, expected 12"),
-    (lambda: folder(TRAIN_IMAGES, Y), f"folder/{TRAIN_IMAGES} has the shape (12,): expected grey"),
     (lambda: folder(TEST_LABELS, X_TEST), f"folder/{TEST_LABELS} has the shape (6, 4, 5)"),
     (lambda: dataset.load("empty"), f"empty lacks {TRAIN_IMAGES}, "),
     (lambda: dataset.load("absent"), "cannot read the folder"),
@@ -119,7 +117,6 @@ REFUSED = [
     (lambda: idx(zipped(struct.pack(">II", 0x801, 9) + bytes(10))), "found more"),
     (lambda: read_idx("empty"), "cannot read empty"),
     # other files
-    (lambda: dataset.load("absent.npz"), "No such file"),
     (lambda: npz(arr=X), "set.npz holds arr.npy: expected x_train"),
     (lambda: npz(x_train=X, y_train=OBJECTS), "y_train is no array of numbers or text: Object"),
     *((lambda bad=bad: npy(bad), "set: X is no array of numbers") for bad in (b"{}", b"[" * 900)),

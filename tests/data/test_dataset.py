@@ -84,9 +84,6 @@ def test_search_order(tmp_path, cache, published, monkeypatch):
     assert load().source == str(local)
     (local / TEST_LABELS).unlink()
     assert "lacks" in refusal(load)
-
-
-def test_mnist_in_another_file_is_recognised(tmp_path, published):
     x, y, x_test, y_test = published.values()
     np.savez(tmp_path / "letters.npz", X=x, y=y.astype(int), X_test=x_test, y_test=y_test)
     data = load(tmp_path / "letters.npz", name="mnist")

@@ -1,4 +1,4 @@
-"""Pictures of digits in MNIST's format: boxed, centred, without paper, shadows and dirt."""
+"""Pictures of digits in MNIST's format: boxed, centred, without paper, shadows, lines and dirt."""
 
 import os
 from itertools import product
@@ -13,15 +13,27 @@ from mlpcore import InputError, dataset
 from mlpcore.data import idx
 from mlpcore.data.digit import find_digit
 from mlpcore.data.idx import FILES
-from pictures import DIGITS, difference, difference_nearby
+from pictures import DIGITS, difference, difference_nearby, framed
 
 #: Ink that uneven light and JPEG may add to a digit or take from it. The embedded digits have
-#: wide grey edges, which the edge of a shadow cuts by up to 0.23.
-LEFT_OVER = 0.25
+#: wide grey edges, which the edge of a shadow cuts by up to 0.23. Strokes along a line are thinner
+#: or thicker. A line that remains costs 0.3.
+LEFT_OVER, REMAINING = 0.25, 0.15
 
 
 def pixels_of(grey):
     return find_digit(grey).pixels
+
+
+def written(k):
+    return pictures.as_bytes(pictures.written(pictures.enlarged(DIGITS[k])))
+
+
+def assert_same_digit(picture, k, most=REMAINING):
+    """Dark ink on light ground, or light on dark."""
+    expected = pixels_of(written(k))
+    for grey in picture, 255 - picture:
+        assert difference_nearby(pixels_of(grey), expected) < most
 
 
 def box(pixels, threshold=90):
@@ -83,12 +95,11 @@ def test_a_centre_of_mass_off_the_middle_of_the_box(side, rows, centred):
 @pytest.mark.parametrize("slant", [0, 0.3])
 def test_digits_side_by_side_are_counted(slant):
     """Pieces of one digit, one above the other, and dirt beside it, are not."""
+    assert {find_digit(written(k)).n_seen for k in range(8)} == {1}
     for first, second in zip(DIGITS[:4], DIGITS[4:8]):
         both = np.hstack([pictures.enlarged(first), pictures.enlarged(second)])
         slanting = ndimage.affine_transform(both, [[1, 0], [slant, 1]], [0, -slant * 56], order=1)
         assert find_digit(pictures.written(slanting)).n_seen == 2
-        for digit in first, second:
-            assert find_digit(pictures.written(pictures.enlarged(digit))).n_seen == 1
     three = find_digit(np.hstack([ring(60, 10)] * 3), "a")
     assert three.warning == "a seems to show 3 digits side by side: expected one"
     assert find_digit(np.vstack([ring(60, 10)] * 2)).n_seen == 1
@@ -98,7 +109,7 @@ def test_digits_side_by_side_are_counted(slant):
 
 
 def test_dirt_is_left_out():
-    clean = pictures.written(pictures.enlarged(DIGITS[3]))
+    clean = written(3)
     dirty = clean.copy()
     dirty[2:5, 2:5] = dirty[-4:-2, 5:9] = pictures.INK
     assert difference(pixels_of(dirty), pixels_of(clean)) < 0.01
@@ -116,6 +127,53 @@ def test_a_crop_of_two_values_along_the_ink():
         expected = pixels_of(np.pad(crop, 8, constant_values=pictures.PAPER))
         same += [np.array_equal(pixels_of(grey), expected) for grey in (crop, 255 - crop)]
     assert np.mean(same) > 0.95
+
+
+@pytest.mark.parametrize("sides", ["tblr", "t", "b", "lr", "tl", "blr"])
+@pytest.mark.parametrize("thick", [1, 4])
+def test_a_frame_leaves_no_trace(sides, thick):
+    for k in range(4):
+        assert_same_digit(framed(written(k), thick, sides), k)
+
+
+@pytest.mark.parametrize("pale", [50, 110, 150])
+def test_the_rest_of_a_line_that_was_cut_along_leaves_no_trace(pale):
+    """At the border, as dark as the line or paler, beside whole lines or alone."""
+    for k, whole in enumerate(["", "t", "lr", "tbl"] * 2):
+        cell = framed(written(k), 3, whole)[5:-5, 5:-5]
+        for side, view in zip("tblr", (cell, cell[::-1], cell.T, cell.T[::-1])):
+            if side not in whole:
+                view[:2] = pale
+        assert_same_digit(cell, k)
+
+
+def test_the_edge_of_a_table_is_cut_off():
+    for band in 0, 90:
+        picture = np.pad(written(3), 50, mode="edge")
+        picture[:, :30] = picture[-20:] = band
+        assert_same_digit(picture, 3)
+
+
+@pytest.mark.parametrize("squared", [False, True])
+@pytest.mark.parametrize("step", [14, 25, 40])
+def test_the_lines_of_paper_leave_the_strokes_that_cross_them(step, squared):
+    for k in range(6):
+        paper = np.pad(written(k), 12, mode="edge")
+        paper[step // 2 :: step] = pictures.INK
+        if squared:
+            paper[:, step // 2 :: step] = pictures.INK
+        assert_same_digit(paper, k, LEFT_OVER)
+
+
+def test_a_bar_along_a_side_is_a_stroke():
+    seven = np.zeros((60, 50), np.uint8)
+    seven[:8] = seven[:, -8:] = 255
+    five = np.zeros((60, 36), np.uint8)
+    five[:10] = five[25:35] = five[50:] = five[:30, :6] = five[30:, -6:] = 255
+    for digit in seven, five:
+        expected = pixels_of(np.pad(digit, 20))
+        for grey in np.pad(digit, 2), 255 - np.pad(digit, 2):
+            assert difference_nearby(pixels_of(grey), expected) < 0.05
 
 
 BLANK = {

@@ -78,7 +78,10 @@ class FakeCuda:
         self.emulated, self.stack, self.resident = EmulatedDriver(), [], 1
         self.allocated, self.replayed, self.captured = [], 0, None
         self.Device = Mock(return_value=self, count=lambda: 1)
-        self.Context = SimpleNamespace(pop=self.stack.pop)
+        self.Context = SimpleNamespace(
+            pop=self.stack.pop, push=lambda: self.stack.append(1), detach=lambda: None
+        )
+        self.retain_primary_context = lambda: self.Context
         #: What resident training asks of the device.
         self.attributes = {
             "MULTIPROCESSOR_COUNT": 6,
@@ -94,6 +97,8 @@ class FakeCuda:
         self.cuGraphInstantiate = lambda graph, flags: (0, graph)
         self.cuModuleGetFunction = lambda module, name: (0, module)
         self.cuOccupancyMaxActiveBlocksPerMultiprocessor = lambda *launch: (0, self.resident)
+        module = SimpleNamespace(get_function=lambda name: _Function(self, name))
+        self.module_from_buffer = lambda cubin: module
         self.mem_get_info = lambda: (self.emulated.free, 1 << 33)
         self.mem_alloc = lambda n_bytes: _Memory(self, n_bytes)
         self.memcpy_htod = lambda *arguments: self.current().upload(*arguments)
@@ -104,18 +109,12 @@ class FakeCuda:
         assert self.stack, "no context is current"
         return self.emulated
 
-    def retain_primary_context(self):
-        return SimpleNamespace(push=lambda: self.stack.append(1), detach=lambda: None)
-
     def Stream(self):
         self.current()
         return self
 
     def synchronize(self):
         assert self.captured is None, "synchronised while capturing"
-
-    def module_from_buffer(self, code):
-        return SimpleNamespace(get_function=lambda name: _Function(self, name))
 
     def cuStreamBeginCapture(self, stream, mode):
         self.captured = []
