@@ -70,36 +70,31 @@ def cluster():
         yield made
 
 
-@pytest.fixture
-def train_there(cluster):
-    """Trains a committee on the two workers; returns what was told."""
-
-    def run(committee, scheduler=cluster.scheduler_address):
-        progress = Progress()
-        assert train_members(committee, DATA, progress, scheduler=scheduler) == 0
-        return progress
-
-    return run
+def train_there(committee, cluster):
+    """Trains a committee on two workers; returns what was told."""
+    progress = Progress()
+    assert train_members(committee, DATA, progress, scheduler=cluster.scheduler_address) == 0
+    return progress
 
 
-def test_tasks_take_about_a_minute(tmp_path, cluster, train_there, monkeypatch):
+def test_tasks_take_about_a_minute(tmp_path, cluster, monkeypatch):
     """The first epoch tells how many of them. Members have names of their own on the dashboard."""
     monkeypatch.setattr(members, "TASK_SECONDS", 60)
     committee = make_committee(tmp_path / "c", epochs=5)
-    progress, names = train_there(committee), ("9-6-1", "9-6-2", "9-6-3")
+    progress, names = train_there(committee, cluster), ("9-6-1", "9-6-2", "9-6-3")
     assert sorted(progress.epochs) == [(name, epoch) for name in names for epoch in (1, 5)]
     assert progress.notes[0].startswith("dashboard: http://127.0.0.1:")
     assert {"9_6_1", "9_6_2", "9_6_3"} <= set(cluster.scheduler.task_prefixes)
     assert_undisturbed(committee)
 
 
-def test_a_signal_stops_and_the_same_call_goes_on(tmp_path, cluster, train_there):
+def test_a_signal_stops_and_the_same_call_goes_on(tmp_path, cluster):
     committee = make_committee(tmp_path / "c")
     progress = Progress(lambda count: count == 3 and os.kill(os.getpid(), signal.SIGTERM))
     address = cluster.scheduler_address
     assert train_members(committee, DATA, progress, scheduler=address) == signal.SIGTERM
     assert 3 <= len(progress.epochs) < 9
-    epochs = progress.epochs + train_there(committee).epochs
+    epochs = progress.epochs + train_there(committee, cluster).epochs
     assert len(epochs) == len(set(epochs)) == 9
     assert_undisturbed(committee)
 
@@ -120,9 +115,7 @@ def dask():
         process.wait()
 
 
-def test_a_killed_worker_and_a_killed_scheduler_change_no_bit(
-    tmp_path, dask, train_there, monkeypatch
-):
+def test_a_killed_worker_and_a_killed_scheduler_change_no_bit(tmp_path, dask, cluster, monkeypatch):
     """At random places of the training; seven members on two workers."""
     monkeypatch.setattr(members, "CONNECT_SECONDS", 60)  # processes take their time to start
     committee = make_committee(tmp_path / "c", n=7, epochs=4)
@@ -152,7 +145,7 @@ def test_a_killed_worker_and_a_killed_scheduler_change_no_bit(
     progress = Progress(kill)
     with pytest.raises(InputError, match="is lost: what was"):
         train_members(committee, DATA, progress, scheduler=address)
-    epochs = progress.epochs + train_there(committee).epochs
+    epochs = progress.epochs + train_there(committee, cluster).epochs
     assert len(epochs) == len(set(epochs)) == 28  # none that is saved is trained again
     assert_undisturbed(committee)
 
@@ -172,26 +165,26 @@ OTHERS = [
 
 
 @pytest.mark.parametrize(("name", "value", "words"), OTHERS)
-def test_a_worker_of_other_bits(tmp_path, train_there, monkeypatch, name, value, words):
+def test_a_worker_of_other_bits(tmp_path, cluster, monkeypatch, name, value, words):
     committee = make_committee(tmp_path / "c")
     monkeypatch.setattr(f"{segment.__name__}.{name}", value)
-    message = refusal(train_there, committee)
+    message = refusal(train_there, committee, cluster)
     assert message.startswith("worker tcp://127.0.0.1:") and words in message
 
 
-def test_a_gpu_is_a_resource(tmp_path, train_there, monkeypatch):
+def test_a_gpu_is_a_resource(tmp_path, cluster, monkeypatch):
     """Workers claim to have a GPU, and train with the scalar backend."""
     committee = make_committee(tmp_path / "c", backend="cuda", schedule=None)
-    assert "no worker has the resource GPU" in refusal(train_there, committee)
+    assert "no worker has the resource GPU" in refusal(train_there, committee, cluster)
     get = backends.get
     monkeypatch.setattr(segment.backends, "get", lambda *arguments: get("scalar", 1))
     with LocalCluster(n_workers=1, resources={"GPU": 1}, **CLUSTER) as one:
-        assert len(train_there(committee, one.scheduler_address).epochs) == 9
+        assert len(train_there(committee, one).epochs) == 9
     with pytest.raises(InputError, match=r"^2 workers on the GPU of this machine: expected 1$"):
         train_members(committee, DATA, Progress(), workers=2)
 
 
-def test_a_training_that_diverges_names_member_and_worker(tmp_path, train_there):
+def test_a_training_that_diverges_names_member_and_worker(tmp_path, cluster):
     committee = make_committee(tmp_path / "c", **MODERN | {"learning_rate": 1e30})
     with pytest.raises(Diverged, match=r"worker tcp://.*, member .*: training diverged"):
-        train_there(committee)
+        train_there(committee, cluster)
