@@ -1,7 +1,5 @@
 """The documents are true: examples run, commands parse, linked files exist."""
 
-from __future__ import annotations
-
 import argparse
 import doctest
 import importlib.util
@@ -9,14 +7,12 @@ import pkgutil
 import re
 import shlex
 import subprocess
-from collections.abc import Iterator
 from itertools import pairwise
 from pathlib import Path
 
 import joblib
 import pytest
 from markdown_it import MarkdownIt
-from markdown_it.token import Token
 
 import mlpcore
 from mlpcore.__main__ import COMMANDS, main
@@ -28,14 +24,14 @@ PAGES += sorted((ROOT / "docs").glob("*.md"))
 each_page = pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 
 
-def tokens(page: Path) -> Iterator[Token]:
+def tokens(page):
     """All tokens of a page, those inside of paragraphs and tables included."""
     for token in MarkdownIt("commonmark").enable("table").parse(page.read_text()):
         yield token
         yield from token.children or ()
 
 
-def code(page: Path) -> Iterator[str]:
+def code(page):
     """Lines of shell blocks, and code within sentences."""
     for token in tokens(page):
         if token.type == "fence" and token.info in ("bash", "sh"):
@@ -60,16 +56,12 @@ def test_examples_in_docstrings(tmp_path, monkeypatch):
     assert [each.__name__ for each in modules if doctest.testmod(each).failed] == []
 
 
-@pytest.mark.parametrize(
-    "page",
-    [page for page in PAGES if "```python\n" in page.read_text()],
-    ids=lambda page: page.stem,
-)
+@each_page
 def test_python_blocks(page, tmp_path, monkeypatch):
     """Python blocks run, in order and in one namespace, as a reader would try them."""
     (tmp_path / "docs").symlink_to(ROOT / "docs")  # its pictures, as in a checkout
     monkeypatch.chdir(tmp_path)
-    namespace: dict[str, object] = {}
+    namespace = {}
     with joblib.parallel_config("threading"):  # processes take seconds to start
         for token in tokens(page):
             if token.type == "fence" and token.info == "python":
@@ -82,19 +74,16 @@ class Parsed(BaseException):
 
 
 @each_page
-def test_commands(page, monkeypatch, capsys):
+def test_commands(page, monkeypatch):
     """Commands in shell blocks and in sentences parse."""
-
-    def stopping(real):
-        def parse_args(self, *positional, **keywords):
-            real(self, *positional, **keywords)
-            raise Parsed
-
-        return parse_args
-
     for name in ("parse_args", "parse_intermixed_args"):
         real = getattr(argparse.ArgumentParser, name)
-        monkeypatch.setattr(argparse.ArgumentParser, name, stopping(real))
+
+        def parse(*arguments, real=real):
+            real(*arguments)
+            raise Parsed
+
+        monkeypatch.setattr(argparse.ArgumentParser, name, parse)
     for line in code(page):
         found = re.match(rf"(?:\w+=\S+ +)*mlpcore ((?:{'|'.join(COMMANDS)}) .*)", line)
         if found:  # more than a sentence that names a command
@@ -108,21 +97,19 @@ def test_make(page):
     for line in code(page):
         if line.startswith("make "):
             words = ["make", "--dry-run", *shlex.split(line, comments=True)[1:]]
-            said = subprocess.run(
-                words, cwd=ROOT, capture_output=True, text=True, check=True
-            ).stdout
+            said = subprocess.check_output(words, cwd=ROOT, text=True)
             named = re.findall(r"tests/\S+\.py", said)
             assert [name for name in named if not any(ROOT.glob(name))] == []
 
 
-def anchors(page: Path) -> set[str]:
+def anchors(page):
     """The anchors of its headings: lower case, dashes for blanks, no punctuation."""
     found = list(tokens(page))
     headings = [next_.content for each, next_ in pairwise(found) if each.type == "heading_open"]
     return {re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-") for heading in headings}
 
 
-def source_of(target: Path) -> Path:
+def source_of(target):
     """The script of a page of the gallery, which the build writes; any other file as it is."""
     if target.parent == ROOT / "docs" / "generated" / "gallery":
         name = "GALLERY_HEADER.rst" if target.stem == "index" else f"{target.stem}.py"

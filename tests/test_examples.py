@@ -41,10 +41,8 @@ def test_help_says_what_an_example_does(path, capsys, monkeypatch):
 def torch():
     """PyTorch with one thread: more would wait for each other where tests share the cores."""
     torch = pytest.importorskip("torch")
-    before = torch.get_num_threads()
     torch.set_num_threads(1)
-    yield torch
-    torch.set_num_threads(before)
+    return torch
 
 
 @pytest.mark.filterwarnings("ignore:The loss still falls")

@@ -60,9 +60,6 @@ def test_scikit_learns_checks(estimator, check):
     check(estimator)
 
 
-# The same training as everywhere
-
-
 @pytest.mark.parametrize(
     "settings",
     [{"alpha": 0.1}, OTHER_RATES, DEFORMED, MODERN | {"decay": "linear", "warm_up": 300}],
@@ -129,9 +126,6 @@ def test_attributes_of_the_network(settings, outputs):
     assert np.array_equal(mlp.predict_log_proba(X), np.log(mlp.predict_proba(X)))
 
 
-# Training in parts
-
-
 def test_warm_start_continues_as_if_it_had_not_stopped():
     long = make_mlp(max_iter=5, **DEFORMED).fit(X, Y)
     parts = make_mlp(max_iter=2, warm_start=True, **DEFORMED).fit(X, Y)
@@ -183,9 +177,6 @@ def test_weights_that_are_written_and_parameters_that_change_count_in_the_next_s
     assert (len(fast.loss_curve_), fast.n_iter_, fast.t_) == (1, 3, 3)
 
 
-# With scikit-learn's tools
-
-
 def test_copies_and_pickles():
     mlp = make_mlp(**DEFORMED).fit(X, Y)
     twins = copy.deepcopy(mlp), pickle.loads(pickle.dumps(mlp))
@@ -225,9 +216,6 @@ def test_what_fit_is_given_decides(monkeypatch, capsys):
     assert make_mlp(threads=5)._get_backend(Network((3, 2))).threads == 5
 
 
-# Predictions and weights
-
-
 @pytest.mark.parametrize("settings", [{}, MODERN])
 def test_weights_in_scikit_learns_orientation(settings):
     mlp = make_mlp(learning_rate_init=0.05, **settings).fit(X, Y)
@@ -259,8 +247,7 @@ def test_similar_labels_are_those_of_y(labels):
     assert not same(found, fitted(Y, []))
 
 
-# Weights of samples and classes: factors of the learning rate
-
+#: Factors of the learning rate.
 WEIGHTS = np.random.default_rng(3).choice([0.0, 0.5, 1.0, 3.0], 230)
 
 
@@ -286,8 +273,6 @@ def test_only_ratios_of_weights_matter_in_fit():
     assert far.loss_ == pytest.approx(mlp.loss_, rel=1e-5)
 
 
-# Early stopping
-
 STOPS = {
     **MODERN,
     **{"decay": "factor", "learning_rate_init": 0.01, "learning_rate_end": 0.01, "max_iter": 60},
@@ -308,7 +293,7 @@ def test_the_network_is_that_of_the_best_epoch():
     assert same(mlp, again)
 
 
-def test_held_out_samples_are_not_trained_on_and_have_all_classes():
+def test_held_out_samples_are_not_trained_on_have_all_classes_and_count_by_their_weights():
     weights = np.arange(230, dtype=np.float32)
     kept, held_out = Samples(X, Y, weights).split(0.2, 5)
     assert len(kept.codes) == 184
@@ -318,6 +303,10 @@ def test_held_out_samples_are_not_trained_on_and_have_all_classes():
         assert np.array_equal(part.inputs, X[places]) and np.array_equal(part.codes, Y[places])
     assert not np.array_equal(held_out.weights, Samples(X, Y, weights).split(0.2, 6)[1].weights)
     assert sorted(Samples(X, Y, None).split(0.001, 5)[1].codes) == [0, 1, 2]
+    mlp = make_mlp(early_stopping=True, validation_fraction=0.2, max_iter=1).fit(X, Y, weights)
+    right = mlp.predict(held_out.inputs) == held_out.codes
+    assert mlp.best_validation_score_ == pytest.approx(np.average(right, weights=held_out.weights))
+    assert mlp.best_validation_score_ != pytest.approx(np.mean(right))
 
 
 @pytest.mark.parametrize("tol, n_epochs", [(0.0, 6), (0.04, 5), (0.05, 4)])
@@ -330,23 +319,11 @@ def test_the_rule(tol, n_epochs):
     assert len(losses) == 7 - n_epochs
 
 
-def test_weights_count_in_the_score():
-    weights = 1.0 + Y
-    mlp = make_mlp(early_stopping=True, validation_fraction=0.2, max_iter=1).fit(X, Y, weights)
-    _, held_out = Samples(X, Y, weights).split(0.2, 5)
-    right = mlp.predict(held_out.inputs) == held_out.codes
-    assert mlp.best_validation_score_ == pytest.approx(np.average(right, weights=held_out.weights))
-    assert mlp.best_validation_score_ != pytest.approx(np.mean(right))
-
-
 @pytest.mark.parametrize("settings, epochs", [({}, 4), (DEFORMED, 8)])
 def test_the_loss_alone_stops_no_deformed_training(settings, epochs):
     """No epoch is better by `tol` than the first."""
     mlp = make_mlp(tol=1e6, n_iter_no_change=2, max_iter=8, **settings)
     assert mlp.fit(X, Y).n_iter_ == epochs
-
-
-# Callbacks
 
 
 def test_a_function_gets_the_classifier_after_each_epoch():
@@ -376,9 +353,6 @@ def test_true_stops_and_an_observer_sees_the_trainer():
     assert make_mlp(callbacks=(watch,)).fit(X, Y).n_iter_ == 1
     events = [name for name, *_ in watch.method_calls if name != "on_progress"]
     assert events == ["on_epoch_start", "on_epoch_end", "on_stop", "on_run_end"]
-
-
-# Warnings of what cannot be meant
 
 
 RAW = load_breast_cancer(return_X_y=True)

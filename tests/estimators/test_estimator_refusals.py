@@ -157,8 +157,6 @@ def test_calls(call, words, recwarn):
     assert not any("overflow" in str(each.message) for each in recwarn.list)
 
 
-# ---- samples of streams ------------------------------------------------------------------
-
 ROW = [1.0, -2.0, 0.5, 3.0, 1.0]
 NAMED = {f"n{k}": value for k, value in enumerate(ROW)}
 

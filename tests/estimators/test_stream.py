@@ -50,15 +50,10 @@ def test_it_learns_what_can_be_learnt(hidden):
     assert model.predict_one({}) == "a"
 
 
-def shuffled(row):
-    pairs = list(named(row).items())
-    return dict(pairs[2:] + pairs[:2])
-
-
 @pytest.mark.parametrize(
     "make, like",
     [
-        (shuffled, named),
+        (lambda row: dict([*named(row).items()][::-1]), named),
         (lambda row: UserDict(named(row)), named),
         (lambda row: named(row.astype(object)), named),
         (lambda row: namedtuple("Row", named(row))(*row), named),
@@ -81,9 +76,6 @@ def test_before_the_first_sample_nothing_or_the_declared_labels_are_known():
     assert model.predict_proba_one({"a": 1}) == {"x": 0.5, "y": 0.5}
     model.learn_one({"a": 1}, "y")
     assert model.classes_ == ["x", "y"]
-
-
-# ---- growth ------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("standardise", [True, False])
@@ -131,9 +123,6 @@ def test_most_new_names_do_not_make_a_new_network():
     assert len(sizes) < 50 and max(sizes) <= 2 * 1001
 
 
-# ---- standardisation ---------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("make", [named, np.array])
 def test_scale_and_offset_of_features_do_not_matter(make):
     def moved(row):
@@ -176,29 +165,17 @@ def test_weights_scale_a_step_and_unstable_ones_are_warned_of():
         learnt(learning_rate=1e30)
 
 
-# ---- River -------------------------------------------------------------------------------
-
-
-@pytest.fixture
-def river():
-    return pytest.importorskip("river")
-
-
-def test_rivers_checks_and_evaluation(river):
-    from river import checks, datasets, evaluate, metrics
-
-    checks.check_estimator(StreamMLPClassifier())
-    data, model = datasets.Phishing(), StreamMLPClassifier()
-    assert evaluate.progressive_val_score(data, model, metrics.Accuracy()).get() > 0.85
-
-
 class Tuned(StreamMLPClassifier):
     """A class of somebody else."""
 
 
-def test_rivers_clones(river):
-    from river import preprocessing
+def test_rivers_checks_evaluation_and_clones():
+    pytest.importorskip("river")
+    from river import checks, datasets, evaluate, metrics, preprocessing
 
+    checks.check_estimator(StreamMLPClassifier())
+    data, model = datasets.Phishing(), StreamMLPClassifier()
+    assert evaluate.progressive_val_score(data, model, metrics.Accuracy()).get() > 0.85
     model = preprocessing.StandardScaler() | Tuned()
     for x, y in zip(*clouds()):
         model.learn_one(named(x), y)
@@ -207,8 +184,9 @@ def test_rivers_clones(river):
     assert type(pickle.loads(pickle.dumps(model))["Tuned"]) is Tuned
 
 
-def test_a_pickle_made_with_river_is_read_without_it(river):
+def test_a_pickle_made_with_river_is_read_without_it():
     """A classifier is one of River's, even before somebody imports River."""
+    pytest.importorskip("river")
     model = learnt()
     before = "import mlpcore; mlp = mlpcore.StreamMLPClassifier(); import river.base; "
     code = before + "assert isinstance(mlp, river.base.Classifier)"

@@ -150,9 +150,6 @@ def test_no_later_step_changes_a_network_that_was_read():
         assert np.array_equal(read.weights[0], before)
 
 
-# ---- samples that run code of their own --------------------------------------------------
-
-
 @pytest.mark.parametrize("place", ["number", "name", "new name"])
 def test_a_sample_may_use_the_classifier_that_reads_it(place):
     """One that is learnt inside another one; but no name is added inside another one."""

@@ -113,10 +113,6 @@ def test_pipelines_and_pickles():
     assert "alpha=20" in repr(transform)
 
 
-def make(**settings):
-    return lambda: ElasticDeformation(**settings)
-
-
 def apply(*inputs, **settings):
     return lambda: ElasticDeformation(**settings)(*inputs)
 
@@ -126,9 +122,9 @@ def boxes(values, kind):
 
 
 REFUSED = [
-    (make(sigma=(5, 6)), r"^sigma \(5, 6\): expected a number"),
-    (make(fill=float("nan")), "fill nan"),
-    (make(fill={torch.Tensor: float("inf")}), "fill inf"),
+    (apply(sigma=(5, 6)), r"^sigma \(5, 6\): expected a number"),
+    (apply(fill=float("nan")), "fill nan"),
+    (apply(fill={torch.Tensor: float("inf")}), "fill inf"),
     (apply(WHITE, fill=(1, 2)), r"fill .*: expected one value, or 3"),
     (apply(torch.ones(3, 9, 9).requires_grad_()), "input is a tensor"),
     (
