@@ -1,10 +1,17 @@
-"""Pictures of digits in MNIST's format: boxed, centred, without paper, shadows, lines and dirt."""
+"""Pictures of digits in MNIST's format: boxed, centred, without paper, shadows, lines and dirt.
 
+Every kind of file is read; everything else is refused on one line in little memory.
+"""
+
+import contextlib
+import io
 import os
+import struct
 from itertools import product
 
 import numpy as np
 import pytest
+from PIL import Image
 from scipy import ndimage
 
 import mlpcore
@@ -13,7 +20,10 @@ from mlpcore import InputError, dataset
 from mlpcore.data import idx
 from mlpcore.data.digit import find_digit
 from mlpcore.data.idx import FILES
-from pictures import DIGITS, difference, difference_nearby, framed
+from mlpcore.data.image_files import MAX_FILE_BYTES, MAX_PIXELS, REDUCED_SIDE, read_picture
+from mlpcore.errors import shown
+from pictures import DIGITS, difference, difference_nearby, encoded, framed
+from small_runs import refusal
 
 #: Ink that uneven light and JPEG may add to a digit or take from it. The embedded digits have
 #: wide grey edges, which the edge of a shadow cuts by up to 0.23. Strokes along a line are thinner
@@ -207,3 +217,96 @@ def test_mnists_own_digits_stay_what_they_are(tmp_path):
     net = mlpcore.load("pretrained")
     wrong = [np.sum(net.predict(each) != data.test_labels[:1000]) for each in (digits, found)]
     assert abs(wrong[1] - wrong[0]) <= 10 and wrong[1] < 30
+
+
+INK = pictures.as_bytes(pictures.enlarged(DIGITS[5]))
+GREY = pictures.as_bytes(pictures.written(INK.astype(float)))
+SIDE = len(GREY)
+IMAGE = Image.fromarray(GREY)
+ROUND = Image.fromarray(np.uint8(255 * (np.hypot(*(np.mgrid[:SIDE, :SIDE] - 55.5)) <= 61)))
+DARK, LIGHT = (Image.new("L", IMAGE.size, value) for value in (0, 255))
+SECOND = {"save_all": True, "append_images": [Image.new("L", (20, 20))]}
+KINDS = {
+    "grey": (IMAGE, "PNG"),
+    "palette": (IMAGE.convert("P"), "GIF"),
+    "opaque": (IMAGE.convert("RGBA"), "PNG"),
+    "cut out": (Image.merge("LA", [Image.composite(IMAGE, DARK, ROUND), ROUND]), "PNG"),
+    "dark on nothing": (Image.merge("LA", [DARK, Image.fromarray(INK)]), "PNG"),
+    "light on nothing": (Image.merge("LA", [LIGHT, Image.fromarray(INK)]), "PNG"),
+    "16 bits": (Image.fromarray(GREY.astype(np.uint16) * 257), "PNG"),
+    "32 bits": (Image.fromarray(GREY.astype(np.int32) * 2**23), "TIFF"),
+    "real numbers": (Image.fromarray(GREY.astype(np.float32) / 255), "TIFF"),
+    "four inks": (IMAGE.convert("CMYK"), "JPEG"),
+    "BMP": (IMAGE, "BMP"),
+    "PPM": (IMAGE, "PPM"),
+    "WebP": (IMAGE.convert("RGB"), "WEBP"),
+    "large": (IMAGE.resize((3000, 3000), Image.Resampling.BICUBIC), "PNG"),
+    "large JPEG": (IMAGE.resize((3000, 3000), Image.Resampling.BICUBIC), "JPEG"),
+    "camera with a second picture": (IMAGE, "MPO"),
+}
+
+
+@pytest.mark.parametrize("name", list(KINDS))
+def test_every_kind_of_picture(name, tmp_path):
+    image, kind = KINDS[name]
+    path = tmp_path / "picture"
+    path.write_bytes(encoded(image, kind, quality=95, **(SECOND if kind == "MPO" else {})))
+    grey = read_picture(path).grey
+    assert max(grey.shape) < 2 * REDUCED_SIDE
+    # Lossy files, and inks without paper whose contrast is another, differ a little.
+    assert difference_nearby(pixels_of(grey), pixels_of(GREY)) < 0.1
+
+
+def test_a_camera_held_otherwise(tmp_path):
+    exif = Image.Exif()
+    exif[0x0112] = 6  # shown after a quarter turn clockwise
+    upright, path = GREY[:, :90], tmp_path / "photo.png"
+    stored = Image.fromarray(np.ascontiguousarray(np.rot90(upright)))
+    path.write_bytes(encoded(stored, exif=exif))
+    assert np.array_equal(read_picture(path).grey, upright)
+
+
+NOT_FINITE = np.where(GREY < 255, GREY.astype(np.float32), 0)
+NOT_FINITE[3, 3] = np.nan
+REFUSED = {
+    "far beyond Pillow's limit": (b"P6 90000 90000 255\n" + bytes(10**5), "is too large"),
+    "beyond Pillow's limit": (b"P5 10000 10000 255\n", "is too large"),
+    "just beyond ours": (b"P5 %d 1024 255\n" % (MAX_PIXELS // 1024 + 1), "is too large"),
+    "two in a GIF": (encoded(IMAGE, "GIF", **SECOND), "several pictures"),
+    "not finite": (encoded(Image.fromarray(NOT_FINITE), "TIFF"), "not finite"),
+    "EPS, whose decoder starts programs": (encoded(IMAGE, "EPS"), "known kind"),
+    "text": (b"a digit", "known kind"),
+}
+
+
+def check_refused(path):
+    message = refusal(lambda: find_digit(*read_picture(path)[:2]))
+    assert shown(path) in message and "expected" in message and message.isprintable()
+    return message
+
+
+@pytest.mark.parametrize("content, words", REFUSED.values(), ids=REFUSED)
+def test_what_is_refused(content, words, tmp_path):
+    path = tmp_path / "line\nfeed"
+    path.write_bytes(content)
+    assert words in check_refused(path)
+
+
+def test_what_is_no_file(tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    (tmp_path / "long").touch()
+    os.truncate(tmp_path / "long", MAX_FILE_BYTES + 1)  # takes no room on the disk
+    for name in ("missing", "", "pipe", "long", "a\0b"):
+        check_refused(tmp_path / name)
+
+
+def test_libtiff_does_not_write_to_the_terminal(capfd):
+    """Not even of a directory whose entries, one after another, are of no known type."""
+    content = encoded(GREY, "TIFF", compression="tiff_adobe_deflate")
+    begin = struct.unpack("<I", content[4:8])[0]
+    (n_entries,) = struct.unpack("<H", content[begin : begin + 2])
+    for place in range(begin + 2, begin + 2 + 12 * n_entries, 12):
+        with contextlib.suppress(InputError):
+            read_picture(io.BytesIO(content[: place + 2] + b"\xff\xff" + content[place + 4 :]))
+    os.write(2, b"still there\n")
+    assert capfd.readouterr().err == "still there\n"

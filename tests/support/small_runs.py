@@ -2,6 +2,7 @@
 
 from contextlib import closing
 from pathlib import Path
+from unittest.mock import Mock
 
 import numpy as np
 import pytest
@@ -48,16 +49,12 @@ DATA = make_dataset()
 
 def isolate(monkeypatch, folder):
     """Works in a new folder, without this machine's data set, choice of backend and network."""
-
-    def unreachable(*args):
-        raise AssertionError("download attempted")
-
     folder.mkdir()
     monkeypatch.chdir(folder)
     monkeypatch.delenv("MLPCORE_DATA", raising=False)
     monkeypatch.delenv("MLPCORE_BACKEND", raising=False)
     monkeypatch.setattr(mnist, "cache_folder", lambda: folder.parent / "cache" / "mnist")
-    monkeypatch.setattr(mnist, "fetch", unreachable)
+    monkeypatch.setattr(mnist, "fetch", Mock(side_effect=AssertionError("download attempted")))
 
 
 def write_idx(folder, n_train=230, n_test=60):

@@ -63,9 +63,7 @@ def test_graphs_serve_every_epoch(emulated, monkeypatch):
         shown.set(images * (1 + epoch))
         emulated.train(loaded, shown, on_device, order, rate)
         assert len(captured) == 2  # of one step and of four
-        expected, _ = trained(
-            emulated_backend(), expected, images * (1 + epoch), labels, order, rate
-        )
+        expected, _ = trained(emulated_backend(), expected, np.asarray(shown), labels, order, rate)
     emulated.store(loaded, network)
     assert bits(network) == bits(expected)
     emulated.train(loaded, emulated.put(images), on_device, order, rate)
