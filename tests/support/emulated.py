@@ -13,7 +13,9 @@ import struct
 import subprocess
 import tempfile
 from contextlib import nullcontext
+from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -115,18 +117,6 @@ class _EmulatedMemory:
         self._driver.free += self._n_bytes
 
 
-class EmulatedKernel:
-    """The resident kernel, specialised for a plan: a library of its own."""
-
-    def __init__(self, plan, files):
-        files = {**files, "resident_plan.h": plan.header()}
-        self.driver, self.plan = EmulatedDriver(SOURCES / "resident.cu", files=files), plan
-
-    def launch(self, job):
-        grid, block = (self.plan.blocks, 1, 1), (self.plan.threads, 1, 1)
-        self.driver.launch(Launch(KERNEL, grid, block, (job,)), self.plan.shared_floats)
-
-
 class EmulatedDriver:
     """A device made of one thread of the CPU, which pretends to have so many bytes of memory.
 
@@ -152,7 +142,15 @@ class EmulatedDriver:
         self._library.emulation_seed(ctypes.c_uint64(seed))
 
     def specialise(self, plan):
-        return EmulatedKernel(plan, self.resident_files)
+        """The resident kernel of a plan: a library of its own."""
+        files = {**self.resident_files, "resident_plan.h": plan.header()}
+        driver = EmulatedDriver(SOURCES / "resident.cu", files=files)
+        launch = partial(Launch, KERNEL, (plan.blocks, 1, 1), (plan.threads, 1, 1))
+        return SimpleNamespace(
+            driver=driver,
+            plan=plan,
+            launch=lambda job: driver.launch(launch((job,)), plan.shared_floats),
+        )
 
     def free_memory(self):
         return self.free

@@ -16,11 +16,9 @@ from mlpcore.backends.cuda.backend import CudaBackend
 from mlpcore.deformation.deform import deform
 from mlpcore.deformation.parameters import DeformationParameters
 from mlpcore.errors import InputError
-from oracle import assert_near, bits, random_network, trained, training_set
+from oracle import assert_near, bits, random_network, training_set
 
 pytestmark = needs_emulation
-
-SIZES = (20, 12, 9, 3)
 
 
 @pytest.fixture
@@ -106,27 +104,20 @@ def test_memory_is_freed_in_any_thread(cuda):
     assert not cuda.allocated
 
 
-def train_a_little(backend):
-    """A network, small enough for any device, after 70 samples; and what the backend says."""
-    got, _ = trained(backend, random_network(SIZES, 1), *training_set(SIZES, 70, 1), 0.01)
-    return got, backend.description
-
-
 def test_resident_training_through_the_driver(cuda, reference):
     cuda.cuFuncGetAttribute.return_value = (0, 8)
     with pytest.warns(UserWarning, match="resident kernel: 8 bytes of a thread are spilled"):
-        got, description = train_a_little(backends.get("cuda"))
-    assert description.endswith("float32, resident schedule")
-    assert_near(got, train_a_little(reference)[0])
+        got, *_ = everything(backends.get("cuda"))
+    assert_near(got, everything(reference)[0])
 
 
 CANNOT = [
     (lambda _, cuda: cuda.attributes.update(COOPERATIVE_LAUNCH=0), "the device has no cooperative"),
     (
         lambda _, cuda: cuda.attributes.update(MAX_SHARED_MEMORY_PER_BLOCK_OPTIN=64),
-        "layers 20, 12, 9, 3 need ",
+        "layers 20, 7, 3 need ",
     ),
-    (lambda _, cuda: setattr(cuda, "resident", 0), "6 blocks must be resident at once, 0 can be"),
+    (lambda _, cuda: setattr(cuda, "resident", 0), "5 blocks must be resident at once, 0 can be"),
     (
         lambda patch, _: patch.setattr(nvcc, "compiled", lambda *of: of[2:] and REFUSE()),
         "its kernel cannot be compiled: nvcc is not on PATH",
@@ -137,9 +128,10 @@ CANNOT = [
 @pytest.mark.parametrize("spoil, expected", CANNOT)
 def test_devices_that_cannot_train_resident_stream(cuda, monkeypatch, spoil, expected):
     spoil(monkeypatch, cuda)
-    got, description = train_a_little(backends.get("cuda"))
-    assert f"streaming schedule: {expected}" in description
-    assert bits(got) == bits(train_a_little(emulated_backend("streaming"))[0])
+    backend = backends.get("cuda")
+    got, *_ = everything(backend)
+    assert f"streaming schedule: {expected}" in backend.description
+    assert bits(got) == bits(everything(emulated_backend("streaming"))[0])
 
 
 FAILING = [
@@ -153,4 +145,4 @@ def test_a_failing_device_is_one_line(cuda, name, fails, expected):
     backend = backends.get("cuda")
     setattr(cuda, name, fails)
     with pytest.raises(InputError, match=f"^Fake GPU failed: {expected}"):
-        train_a_little(backend)
+        everything(backend)
