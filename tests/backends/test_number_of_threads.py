@@ -13,9 +13,6 @@ from mlpcore import Network, backends
 from mlpcore.cpu import available_cores
 from oracle import bits, trained, training_set
 
-#: Seconds of a trial.
-TRIAL = 0.02
-
 
 class Team(ctypes.Structure):
     """`mlp_team_size`, of a team whose size C chooses."""
@@ -40,8 +37,8 @@ class Team(ctypes.Structure):
         """Chooses until the trials end; returns the sizes that were tried, and the choice."""
         tried = [self.choose(most)]
         while self.trying:
-            for _ in range(5):  # calls of training
-                n = int(TRIAL / 5 / seconds[tried[-1]]) + 1
+            for _ in range(5):  # calls of training, of which a trial has 0.02 seconds
+                n = int(0.02 / 5 / seconds[tried[-1]]) + 1
                 self.note(tried[-1], n, n * seconds[tried[-1]])
             tried.append(self.choose(most))
         return tried[:-1], tried[-1]

@@ -8,7 +8,6 @@ from emulated import SIMD, get_backend
 from mlpcore import backends
 from mlpcore.backends import simd
 from mlpcore.backends.arguments import MAX_SIDE, check_array
-from mlpcore.backends.cuda.backend import CudaBackend
 from mlpcore.backends.simd import SimdBackend
 from mlpcore.cpu import available_cores
 from mlpcore.deformation import DeformationParameters, deform_selected
@@ -74,7 +73,6 @@ REFUSED = [
     (train(labels=LABELS + np.uint8(2)), "labels: from 2 to 2, expected 0 to 1"),
     (train(order=ORDER + 1), "order: from 1 to 5, expected 0 to 4"),
     (train(X[:0], LABELS[:0]), "order: from 0 to 4, expected"),
-    (train(rate=np.nan), "learning_rate nan"),
     (train(rate="a"), "learning_rate 'a'"),
     (train(rate=[0.1]), "learning rates of 1 layers, expected one or 2"),
     (train(rate=(0.1, -1)), "learning_rate -1"),
@@ -101,16 +99,11 @@ REFUSED = [
 ]
 
 
-def weighted(*weights):
-    """A training on the first image alone, whose weight is a good one."""
-    return train(order=np.zeros(5, np.int32), sample_weight=np.array(weights, np.float32))
-
-
 #: What a device would have to copy back to look at, or does not take.
 REFUSED_ON_A_CPU = [
-    (weighted(1, 1, -2, 1, 1), "sample_weight -2 of sample 2: expected 0 or more, and finite$"),
-    (weighted(1, 1, 1, np.inf, 1), "sample_weight inf of sample 3: expected 0 or more"),
-    (weighted(1, 1, 1), r"sample_weight: float32 of shape \(3,\), expected .* shape \(5\)$"),
+    (train(sample_weight=np.float32([1, 1, -2, 1, 1])), "sample_weight -2 of sample 2: expected"),
+    (train(sample_weight=np.float32([1, 1, 1, np.inf, 1])), "sample_weight inf of sample 3: exp"),
+    (train(sample_weight=np.float32([1, 1, 1])), r"sample_weight: .*\(3,\), expected .* \(5\)$"),
     (steps(X[:, :3]), r"images: float32 of shape \(5, 3\)"),
     (steps(labels=LABELS[:4]), r"(labels: uint8 of shape \(4|order|images)"),
     (steps(labels=LABELS + np.uint8(2)), "labels: from 2 to 2, expected 0 to 1"),
@@ -131,17 +124,13 @@ REFUSED_ON_A_CPU = [
 #: Choices of a backend, and networks.
 REFUSED_CHOICES = [
     (lambda: backends.get("sse9"), "backend 'sse9': expected auto, cpu, reference, scalar"),
-    (lambda: backends.get("scalar", 0), "threads 0: expected a whole number from 1 to 1,024"),
-    (lambda: backends.get("reference", -5), "threads -5: expected a whole number"),
+    (lambda: backends.get("reference", -5), "threads -5: .* from 1 to 1,024"),
     (lambda: backends.get("scalar", 1, "later"), ".*'later': expected sparse, packed or deferred"),
     (lambda: backends.get("reference", 1, "deferred"), ".*'deferred': the reference backend has"),
     (lambda: SimdBackend("scalar", 1, "deferred", 0), "block 0"),
     (lambda: SimdBackend("scalar", 1, "deferred", 1025), "block 1025"),
     (lambda: SimdBackend("scalar", 1, packed_from=-1), "packed_from -1: expected"),
-    (
-        lambda: CudaBackend(get_backend("cuda-emulated").driver, "deferred"),
-        "schedule 'deferred': expected resident or streaming",
-    ),
+    (lambda: get_backend("cuda-emulated", None, "deferred"), ".*: expected resident or streaming"),
     (lambda: check_array("x", LONG, (None, 1)), r"x: shape \(2147483648, 1\), expected at most"),
     (lambda: Network((4, 2), activation="step"), "activation 'step': expected tanh"),
     (lambda: Network((4, 2), loss="hinge"), "loss 'hinge': expected squared"),

@@ -107,10 +107,8 @@ def test_resident_training_is_the_oracles(reference, case, kind):
 @settings(max_examples=8, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_rows_of_a_sparse_matrix_are_rows_of_an_array(cpu_name, reference, kind, problem, count):
     """To the bit, with rows without values."""
-    stepper = backends.get(cpu_name, 1)
-    check_training(
-        reference, problem, *(StepperEngine(stepper, count, each) for each in (np.array, kind))
-    )
+    steppers = (StepperEngine(backends.get(cpu_name, 1), count, each) for each in (np.array, kind))
+    check_training(reference, problem, *steppers)
 
 
 # ---- losses and errors ---------------------------------------------------------------------
@@ -189,10 +187,8 @@ def test_a_power_of_two_for_all_is_that_factor_of_the_rate(simd_name, schedule):
 def test_a_sample_of_weight_0_leaves_no_trace(cpu_name):
     """A stepper computes the same without it; a block rounds in other places."""
     network, (images, labels, order, _) = FULL.network(), FULL.samples()
-    weights, engine = (
-        np.arange(FULL.n, dtype=np.float32) % 3,
-        StepperEngine(backends.get(cpu_name, 1)),
-    )
+    weights = np.arange(FULL.n, dtype=np.float32) % 3
+    engine = StepperEngine(backends.get(cpu_name, 1))
     whole, _ = trained(engine, network, images, labels, order, 1e-3, sample_weight=weights)
     kept = order[weights[order] > 0]
     rest, _ = trained(engine, network, images, labels, kept, 1e-3, sample_weight=weights)
