@@ -67,7 +67,7 @@ def test_the_report_shows_figures_of_the_best_network(train, monkeypatch):
     for name in ("figures/.confusion.png.0123abcd.tmp", ".report.md.0123abcd.tmp"):
         Path("r", name).touch()  # which killed processes have left
     train("--lr", "0.05", "--epochs", "5", "--sigma", "5.5")
-    assert not [path for path in Path("r").rglob("*") if path.suffix == ".tmp"]
+    assert not [*Path("r").rglob("*.tmp")]
     text, best = Path("r", runs.REPORT).read_text(), load_run("r").best_metrics
     ((images, test, title),) = drawn
     assert title.endswith(" on letters")
@@ -102,15 +102,14 @@ def test_figures_and_a_report_that_fail_do_not_fail_the_training(train, call, mo
     ("options", "expected"),
     [
         (
-            "--lr 0.02 --lr-end 0.01 --sigma 5 --alpha 37 --beta 10 --gamma 20 --seed 3 "
-            "--ones-and-sevens 0.3 "
-            "--lr-ratio 2 --target 1.5 --arch 7,5 --activation tanh --loss squared --init he "
-            "--input-range signed --decay factor --warm-up 300 --epochs 2 --recipe modern",
+            "--lr 0.02 --lr-end 0.01 --sigma 5 --alpha 37 --beta 10 --gamma 20 --seed 3 --arch 7,5 "
+            "--ones-and-sevens 0.3 --lr-ratio 2 --target 1.5 --activation tanh --loss squared "
+            "--init he --input-range signed --decay factor --warm-up 30 --epochs 2 --recipe modern",
             {
                 "hidden_layers": (7, 5), "epochs": 2, "learning_rate": 0.02,
                 "learning_rate_end": 0.01, "learning_rate_ratio": 2, "target": 1.5,
                 "activation": "tanh", "loss": "squared", "init": "he", "input_range": "signed",
-                "ones_and_sevens": 0.3, "decay": "factor", "warm_up": 300, "seed": 3,
+                "ones_and_sevens": 0.3, "decay": "factor", "warm_up": 30, "seed": 3,
                 "deformation": DeformationParameters(5, 37, 10, 20),
             },
         ),
@@ -125,7 +124,7 @@ def test_figures_and_a_report_that_fail_do_not_fail_the_training(train, call, mo
 def test_options_and_then_the_recipe_reach_the_settings(options, expected):
     config = command.make_config(command.parse(options.split()), "scalar")
     assert (config.backend, config.schedule) == ("scalar", "sparse")
-    assert {name: getattr(config, name) for name in expected} == expected
+    assert structs.replace(config, **expected) == config
 
 
 def test_minutes_become_epochs_before_training(call, data, monkeypatch):
@@ -138,10 +137,9 @@ def test_minutes_become_epochs_before_training(call, data, monkeypatch):
     def trainer(config, data, backend):
         n, n_test = len(data.train_labels), len(data.test_labels)
         parts.append((config.epochs, n, n_test, backend.threads))
-        slow = SimpleNamespace(seconds=99, evaluation_seconds=50)
-        last = SimpleNamespace(seconds=n / 10, evaluation_seconds=(n + n_test) / 50)
-        state = SimpleNamespace(history=[slow, last])
-        return SimpleNamespace(run=lambda: True, state=state)
+        times = (99, 50), (n / 10, (n + n_test) / 50)
+        history = [SimpleNamespace(seconds=a, evaluation_seconds=b) for a, b in times]
+        return SimpleNamespace(run=lambda: True, state=SimpleNamespace(history=history))
 
     monkeypatch.setattr(pace, "Trainer", trainer)
     monkeypatch.setattr(pace, "MEASURED_SECONDS", 12)
@@ -153,12 +151,12 @@ def test_minutes_become_epochs_before_training(call, data, monkeypatch):
     assert "--minutes 9: 24 epochs, in about 8.4 min\n" in out
 
 
-@pytest.mark.parametrize(("samples", "most", "epochs"), [(700, 500, 3), (9, 500, 1), (999, 2, 2)])
-def test_epochs_of_a_run_without_a_number(monkeypatch, samples, most, epochs):
-    monkeypatch.setattr(command, "DEFAULT_SAMPLES", samples)
-    monkeypatch.setattr(command, "MAX_DEFAULT_EPOCHS", most)
-    config = command.fitted(command.make_config({"arch": "8"}, "scalar"), {}, DATA)
-    assert (config.epochs, config.deformation.similar_labels) == (epochs, (1,))
+def test_epochs_of_a_run_without_a_number(monkeypatch):
+    for samples, most, epochs in ((700, 500, 3), (9, 500, 1), (999, 2, 2)):
+        monkeypatch.setattr(command, "DEFAULT_SAMPLES", samples)
+        monkeypatch.setattr(command, "MAX_DEFAULT_EPOCHS", most)
+        config = command.fitted(command.make_config({"arch": "8"}, "scalar"), {}, DATA)
+        assert (config.epochs, config.deformation.similar_labels) == (epochs, (1,))
 
 
 def test_without_mnist_digits_that_know_one_and_seven(call):

@@ -14,16 +14,13 @@ from mlpcore.training.state import EpochMetrics
 from small_runs import DATA, Hook, make_config
 
 
-class Terminal(io.StringIO):
-    def isatty(self):
-        return True
-
-
 @pytest.fixture
 def terminal(monkeypatch):
     monkeypatch.setenv("TERM", "xterm")
     monkeypatch.setenv("COLUMNS", "150")
-    return Terminal()
+    terminal = io.StringIO()
+    terminal.isatty = lambda: True
+    return terminal
 
 
 def trainer_of(epochs, *observers):

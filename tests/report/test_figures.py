@@ -1,9 +1,9 @@
 """Figures show what they are given. No text is cut off, and none covers another."""
 
-import dataclasses
 import io
 import itertools
 import warnings
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -104,12 +104,10 @@ def test_a_confusion_matrix(n_classes, n):
     for text in figure.axes[0].texts:
         column, row = text.get_position()
         assert text.get_text() == str(matrix[row, column])
-    assert len(figure.axes[0].texts) >= np.count_nonzero(matrix) * (
-        n_classes <= figures.MAX_NUMBERED
-    )
+    numbered = n_classes <= figures.MAX_NUMBERED
+    assert len(figure.axes[0].texts) >= np.count_nonzero(matrix) * numbered
     assert f"{errors[0].sum():,} of {matrix[0].sum():,}" in drawn
-    millions = dataclasses.replace(evaluation, confusion=matrix * 99_990)
-    assert_readable(figures.confusion(millions))
+    assert_readable(figures.confusion(replace(evaluation, confusion=matrix * 99_990)))
 
 
 LONG = [(60_000 // e, 20_000 // e + e % 7, 3000 // e + 40) for e in range(1, 801)]
@@ -124,8 +122,7 @@ def test_learning_curves(errors, rate):
     figure = figures.learning_curves(history)
     drawn = assert_readable(figure)
     upper, lower = figure.axes
-    lines = {line.get_label(): line for line in upper.lines}
-    low, high = upper.get_ylim()
+    lines, (low, high) = {line.get_label(): line for line in upper.lines}, upper.get_ylim()
     pale = [line for line in upper.lines if line.get_alpha()]
     if pale:  # means over as many epochs before as after each
         reach, errors = len(history) // curves.MIN_SMOOTHED, [m.test_error for m in history]

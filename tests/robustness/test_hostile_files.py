@@ -4,7 +4,6 @@
 """
 
 import contextlib
-import gzip
 import hashlib
 import io
 import json
@@ -21,8 +20,9 @@ from hypothesis import strategies as st
 from PIL import Image, ImageDraw
 
 import forked
-from idx_files import idx_bytes, small_set
+from idx_files import idx_bytes, small_set, write_set, zipped
 from mlpcore.data.dataset import load
+from mlpcore.data.idx import FILES
 from mlpcore.store.run_folder import BEST, CONFIG, LAST, METRICS, RUN_FILES
 from mlpcore.store.weights import read_network, write_network
 from pictures import encoded
@@ -150,29 +150,24 @@ def damage_file(draw, run):
         path.write_bytes(content)
 
 
-CHANGES = change_settings, change_metrics, change_network, change_header, damage_file
-
-
 def spoil_run(draw, folder):
-    shutil.copytree(folder / "sound", folder / "run")
-    draw(st.sampled_from(CHANGES))(draw, folder / "run")
+    changes = change_settings, change_metrics, change_network, change_header, damage_file
+    draw(st.sampled_from(changes))(draw, shutil.copytree(folder / "sound", folder / "run"))
 
 
 def spoil_data(draw, folder):
     """Four IDX files, one of which is hostile."""
-    files = {name: idx_bytes(array) for name, array in small_set(6, 5).items()}
-    name = draw(st.sampled_from(list(files)))
-    content = files[name]
-    files[name] = draw(
+    path = write_set(folder / "hostile", small_set(6, 5)) / draw(st.sampled_from(FILES))
+    content = path.read_bytes()
+    path.unlink()
+    hostile = draw(
         damaged(content)
-        | damaged(gzip.compress(content, mtime=0))
+        | damaged(zipped(content))
         | st.sampled_from([0, 7, 255]).map(lambda label: idx_bytes(np.full(12, label, np.uint8)))
         | st.sampled_from([1, 2**20]).map(lambda n: content + bytes(n))
     )
-    (folder / "hostile").mkdir()
-    for name, content in files.items():
-        end = ".gz" if content[:2] == b"\x1f\x8b" else ""
-        (folder / "hostile" / (name + end)).write_bytes(content)
+    end = ".gz" if hostile[:2] == b"\x1f\x8b" else ""
+    path.with_name(path.name + end).write_bytes(hostile)
 
 
 def spoil_archive(draw, folder):

@@ -218,11 +218,6 @@ def deformed(X, y, **parameters):
     ElasticDeformer(**parameters).fit_transform(X, y)
 
 
-def selected(**arguments):
-    fixed = {"parameters": DeformationParameters(), "backend": backends.get("cpu")}
-    deformation.deform_selected(**arguments, **fixed)
-
-
 DEFORMER = ElasticDeformer(random_state=0).get_params(deep=False)
 SETTINGS = OnlineMLPClassifier().get_params(deep=False)
 LONG = ("max_iter", "n_iter_no_change", "callbacks", "verbose")
@@ -245,7 +240,8 @@ PUBLIC = [
      DeformationParameters().get_params()),
     (Network, {"layer_sizes": (3, 2), "seed": 5, "activation": "tanh", "init": "he"}),
     (Dataset.from_arrays, {**SAMPLES, "value_range": (0, 1), "test_size": 0.25, "seed": 0}),
-    (selected, SELECTED),
+    (partial(deformation.deform_selected, parameters=DeformationParameters(),
+             backend=backends.get("cpu")), SELECTED),
     (fitted, ROWS),
     *((fitted, {**ROWS, name: SETTINGS[name]}) for name in SETTINGS if name not in LONG),
     *((deformed, {**SAMPLES, name: DEFORMER[name]}) for name in DEFORMER),

@@ -98,9 +98,6 @@ REFUSED = {
     "earlier": [((7, 9, 0.1),), (Schedule(2, 9, None),)],  # unlike linear, factor has an end
 }
 
-#: Until which epoch of its own, in a run of seven: beyond its end or the run's, 0, and not later.
-EARLIER = [(4, 3)], [(8, 9)], [(0, 9)], [(2, 9), (2, 9)]
-
 
 @pytest.mark.parametrize(
     "changes",
@@ -114,7 +111,7 @@ EARLIER = [(4, 3)], [(8, 9)], [(0, 9)], [(2, 9), (2, 9)]
         {"decay": "linear", "earlier": (Schedule(2, 9, 0.1),)},
         *(
             {"decay": "linear", "epochs": 7, "earlier": tuple(Schedule(*n, None) for n in each)}
-            for each in EARLIER
+            for each in ([(4, 3)], [(8, 9)], [(0, 9)], [(2, 9), (2, 9)])
         ),
     ],
     ids=str,
