@@ -45,8 +45,6 @@ def metadata_of(model):
     return {each.key: each.value for each in model.metadata_props}
 
 
-# Networks for pixels
-
 SHARES, Y4 = np.random.default_rng(0).random((40, 6, 7)), np.arange(40) % 4
 
 #: Pixels of each kind, from 0 to nearly 1 or elsewhere.
@@ -152,8 +150,6 @@ def test_runs_paths_and_committees():
     mlpcore.export(["run", "run"], "n.ONNX")
     assert "Committee of 2" in onnx.load("n.ONNX").doc_string
 
-
-# Estimators
 
 RNG = np.random.default_rng(1)
 X = RNG.normal(size=(90, 5)).astype(np.float32)

@@ -71,9 +71,6 @@ def test_every_form_of_the_same_pictures():
         np.testing.assert_array_equal(net.to_images(one), IMAGES[2:3])
 
 
-# Committees
-
-
 @pytest.mark.parametrize("losses", [("squared", "squared"), ("cross-entropy", "squared")])
 def test_committees(losses):
     """Each member sees its own range; those of both losses average probabilities."""

@@ -4,15 +4,14 @@ import errno
 import fcntl
 import os
 import stat
+from unittest.mock import DEFAULT, Mock
 
 import pytest
 
 from mlpcore import files
 from mlpcore.errors import InputError
 
-
-def full(*args, **kwargs):
-    raise OSError(errno.ENOSPC, "No space left on device")
+FULL = Mock(side_effect=OSError(errno.ENOSPC, "No space left on device"))
 
 
 def test_only_files_are_replaced_and_read(tmp_path):
@@ -58,7 +57,7 @@ def test_several_may_write_a_file_at_once(tmp_path, monkeypatch):
 def test_a_full_disk_keeps_the_old_file(tmp_path, monkeypatch, call):
     path = tmp_path / "file"
     files.atomic_write(path, b"old")
-    monkeypatch.setattr(os, call, full)
+    monkeypatch.setattr(os, call, FULL)
     with pytest.raises(InputError, match="file"):
         files.atomic_write(path, b"new")
     assert path.read_bytes() == b"old"
@@ -75,7 +74,7 @@ def test_folders_are_made_or_refused(tmp_path, monkeypatch):
             files.make_folder(tmp_path / name)
     files.check_writable(tmp_path / "a" / "b")
     with monkeypatch.context() as patch, pytest.raises(InputError):
-        patch.setattr(files.tempfile, "mkdtemp", full)
+        patch.setattr(files.tempfile, "mkdtemp", FULL)
         files.check_writable(tmp_path / "a" / "b")
     assert os.listdir(tmp_path) == ["file"]
     files.make_folder(tmp_path / "a" / "b")
@@ -84,17 +83,11 @@ def test_folders_are_made_or_refused(tmp_path, monkeypatch):
 
 def test_a_reader_delays_the_replacing(tmp_path, monkeypatch):
     """On Windows, where it fails while another process has the old file open."""
-    replace, refused = os.replace, [PermissionError("in use")] * 2
-
-    def replace_later(*args, **kwargs):
-        if refused:
-            raise refused.pop()
-        replace(*args, **kwargs)
-
-    monkeypatch.setattr(os, "replace", replace_later)
+    busy = PermissionError("in use")
+    replace = Mock(wraps=os.replace, side_effect=[busy, busy, DEFAULT, busy])
+    monkeypatch.setattr(os, "replace", replace)
     files.atomic_write(tmp_path / "file", b"new")
-    assert not refused and (tmp_path / "file").read_bytes() == b"new"
-    refused.append(PermissionError("in use"))
+    assert (tmp_path / "file").read_bytes() == b"new"
     monkeypatch.setattr(files, "PATIENCE", -1)
     with pytest.raises(InputError, match="in use"):
         files.atomic_write(tmp_path / "file", b"newer")
@@ -104,10 +97,7 @@ def test_a_reader_delays_the_replacing(tmp_path, monkeypatch):
 @pytest.mark.parametrize("code", [errno.ENOSYS, errno.ENOLCK, errno.EOPNOTSUPP])
 @pytest.mark.filterwarnings("error")
 def test_a_file_system_without_locks_lets_everybody_in(tmp_path, monkeypatch, code):
-    def refuse(*arguments):
-        raise OSError(code, os.strerror(code))
-
-    monkeypatch.setattr(fcntl, "flock", refuse)
+    monkeypatch.setattr(fcntl, "flock", Mock(side_effect=OSError(code, "no locks")))
     locks = [files.Lock(tmp_path), files.Lock(tmp_path)]
     files.atomic_write(tmp_path / "file", b"new", locked=locks[1])
     for each in locks:

@@ -11,15 +11,8 @@ from playwright.sync_api import Browser, sync_playwright
 BROWSERS = "chromium", "chromium-browser", "google-chrome"
 
 #: Without these Chromium would ask its maker for updates; and it has no sandbox for root.
-ARGUMENTS = [
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-quic",
-    "--no-first-run",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-]
+ARGUMENTS = ["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-sync"]
+ARGUMENTS += ["--disable-background-networking", "--disable-component-update"]
 
 
 def find_browser() -> str | None:
