@@ -43,13 +43,12 @@ def check_places(found, centres, columns, within=5):
 @pytest.mark.parametrize("layout", LAYOUTS)
 def test_boxes_of_all_kinds(layout, angle, from_corner):
     ink, centres, columns = page(layout, 28 if layout == "gaps" else 24)
-    centres = turned_points(centres, ink.shape, angle)
-    ink = rotated(ink, angle)
+    ink, centres = rotated(ink, angle), turned_points(centres, ink.shape, angle)
     if "row" not in layout:
         ink, centres = converging(ink, centres, from_corner)
     found = read(lit(scan(ink)))
     check_places(found, centres, columns)
-    right = [each.answer == LABELS[k] for k, each in enumerate(found.digits)]
+    right = [each.answer for each in found.digits] == LABELS[: len(centres)]
     assert np.mean(right) > 0.8  # scikit-learn's digits have 8 x 8 pixels
 
 

@@ -38,25 +38,20 @@ def test_what_float16_cannot_hold(tmp_path):
     assert not list(tmp_path.iterdir())
 
 
-def header(text, longer=0):
-    return struct.pack("<Q", len(text) + longer) + text
-
-
 def announcing(architecture, activation="tanh", **tensors):
     """A file whose metadata give an architecture, with other tensors."""
     metadata = {"format": weights.FORMAT, "architecture": architecture, "activation": activation}
     return save(tensors, metadata | {"loss": "squared", "sha256": ""})
 
 
-BIAS = {"layers.0.bias": np.zeros(2, np.float32)}
-WHOLE = BIAS | {"layers.0.weight": np.zeros((2, 3), np.float32)}
+WHOLE = {"layers.0.bias": np.zeros(2, "f"), "layers.0.weight": np.zeros((2, 3), "f")}
 
 #: Files, and a part of the line that refuses them.
 HOSTILE = [
-    (header(b"{}", 98), "header"),  # longer than the file
-    (header(b"{}"), "missing required field `format`"),
-    (header(b"[" * 20000), "header"),
-    (announcing("999999,999999,10", **BIAS), "its tensors are not those of 999999-999999-10"),
+    (struct.pack("<Q", 100) + b"{}", "header"),  # longer than the file
+    (struct.pack("<Q", 2) + b"{}", "missing required field `format`"),
+    (struct.pack("<Q", 20000) + b"[" * 20000, "header"),
+    (announcing("999999,999999,10", **WHOLE), "its tensors are not those of 999999-999999-10"),
     (announcing("2,3", **WHOLE), "its tensors are not those of 2-3"),
     (announcing("3,2", **WHOLE).replace(b"F32", b"I32"), "its tensors are not those of 3-2"),
     (announcing("3,2", **WHOLE), "its checksum does not fit its content"),

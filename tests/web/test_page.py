@@ -21,7 +21,6 @@ from pictures import encoded
 DRAWN = Path(__file__).parents[2] / "docs" / "images" / "drawn.png"
 BACKEND = backends.get("cpu", 1)
 
-
 #: Digits as strokes of points in a square of side 1.
 STROKES = {
     1: [[(0.47, 0.2), (0.49, 0.5), (0.5, 0.8)]],
@@ -72,11 +71,9 @@ def text(page, name):
 
 def pixels(page, canvases):
     """The pixels of canvases, each as text."""
-    return page.evaluate(
-        """(canvases) => Array.from(document.querySelectorAll(canvases), (canvas) => canvas
-            .getContext("2d").getImageData(0, 0, canvas.width, canvas.height).data.join())""",
-        canvases,
-    )
+    script = """(all) => all.map((canvas) => canvas
+        .getContext("2d").getImageData(0, 0, canvas.width, canvas.height).data.join())"""
+    return page.locator(canvases).evaluate_all(script)
 
 
 @pytest.fixture(scope="module")
@@ -180,9 +177,9 @@ def test_a_picture_in_place_of_a_drawing(open_page, pretrained):
         assert text(page, "first") == "?"
 
 
-def network_of(seed, classes=(), path=Path("net.safetensors"), n_classes=10):
-    network = Network((841, 12, n_classes), seed)
-    return TrainedNetwork(path, network, MNIST_PIXELS, {"data": MNIST}, 1.0, tuple(classes))
+def network_of(seed, classes, path="net.safetensors"):
+    network = Network((841, 12, len(classes)), seed)
+    return TrainedNetwork(Path(path), network, MNIST_PIXELS, {"data": MNIST}, 1.0, tuple(classes))
 
 
 def test_misread_test_digits_on_a_phone(open_page):
@@ -191,19 +188,18 @@ def test_misread_test_digits_on_a_phone(open_page):
     classifier = TrainedClassifier([network_of(2, [*words, "bag", "shirt", "coat"])], BACKEND)
     data = dataset.load(name="digits")
     page = open_page(to_page(classifier, data), 390, 844)
-    names, guesses = classifier.classes, classifier.outputs(data.test_images).argmax(axis=1)
-    wrong = [k for k, label in enumerate(data.test_labels) if guesses[k] != label]
+    names, outputs = classifier.classes, classifier.outputs(data.test_images)
+    wrong = np.flatnonzero(outputs.argmax(axis=1) != data.test_labels)
     assert f"{len(wrong)} of 355 test digits. Here are the first 60." in text(page, "wrong-text")
     buttons = page.locator("#wrong button")
     assert buttons.count() == 60
     for k in 0, 59:
         buttons.nth(k).click()
-        label, guess = names[data.test_labels[wrong[k]]], names[guesses[wrong[k]]]
+        label, guess = names[data.test_labels[wrong[k]]], names[outputs[wrong[k]].argmax()]
         assert buttons.nth(k).inner_text().strip() == f"{label} → {guess}"
         assert text(page, "first") == guess
         assert page.locator("#first").bounding_box()["y"] >= 0  # the page scrolls up to the answer
-        outputs = classifier.outputs(data.test_images[wrong[k] : wrong[k] + 1])[0]
-        values = [f"{value:.2f}".replace("-", "\N{MINUS SIGN}") for value in outputs]
+        values = [f"{value:.2f}".replace("-", "\N{MINUS SIGN}") for value in outputs[wrong[k]]]
         assert page.locator("#bars .value").all_inner_texts() == values
     page.locator("summary").click()
     assert page.evaluate("document.documentElement.scrollWidth") == 390
@@ -229,8 +225,7 @@ def test_many_classes_with_hostile_names(open_page):
     """Names are text, wherever they come from; of many classes the best ten have a bar."""
     names = [f"</script><img src=x onerror=alert({k})>" for k in range(26)]
     stem = "<!--<script>document.title = 'broken'&lt;&amp;<b>"
-    path = Path("runs", f"{stem}.safetensors")
-    networks = [network_of(k, names, path, 26) for k in range(2)]
+    networks = [network_of(k, names, f"runs/{stem}.safetensors") for k in range(2)]
     page = open_page(to_page(TrainedClassifier(networks, BACKEND)))
     draw(page, STROKES[5])
     assert page.locator("#bars li").count() == 10
