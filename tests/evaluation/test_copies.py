@@ -1,5 +1,7 @@
 """Predictions averaged over deformed copies: their mean, their maps, memory."""
 
+from unittest.mock import Mock
+
 import numpy as np
 import pytest
 
@@ -42,16 +44,10 @@ def test_the_mean_of_copies_deformed_one_by_one(name, input_range):
 
 def test_parts_are_small_and_change_nothing(reference, monkeypatch):
     """So neither the number of images nor that of copies decides the memory."""
-    whole = Copies(9).outputs(NETWORK, IMAGES, reference)
-    limit, seen, deform_by = 4 * 35, [], type(reference).deform_by
-
-    def deform(backend, images, *rest):
-        seen.append(images.size)
-        return deform_by(backend, images, *rest)
-
-    monkeypatch.setattr(pixels, "_BATCH_PIXELS", limit)
-    monkeypatch.setattr(type(reference), "deform_by", deform)
+    whole, deform = Copies(9).outputs(NETWORK, IMAGES, reference), Mock(wraps=reference.deform_by)
+    monkeypatch.setattr(pixels, "_BATCH_PIXELS", 4 * 35)
+    monkeypatch.setattr(reference, "deform_by", deform)
     found = Copies(9).outputs(NETWORK, IMAGES, reference)
     np.testing.assert_allclose(found, whole, rtol=0, atol=1e-14)  # sums in another order
-    assert max(seen) <= limit
-    assert sum(seen) == 9 * IMAGES.size
+    sizes = [each.args[0].size for each in deform.call_args_list]
+    assert max(sizes) <= 4 * 35 and sum(sizes) == 9 * IMAGES.size

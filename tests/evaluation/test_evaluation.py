@@ -12,7 +12,7 @@ from mlpcore.evaluation.committee import compare
 from mlpcore.evaluation.evaluation import BATCH, wilson_interval
 from mlpcore.evaluation.probabilities import nearest_distributions, of_outputs, unsure
 from small_classifiers import PAPER
-from small_runs import make_dataset
+from small_runs import DATA
 
 
 def test_errors_by_hand():
@@ -57,17 +57,16 @@ def test_batches_are_put_together(reference):
 
 
 def test_the_mean_of_a_committee_decides(reference):
-    data = make_dataset(n_test=130)
     networks = [Network((35, *hidden, 3), seed=1) for hidden in ((9,), (4, 5), ())]
-    committee, inputs = Committee(networks), data.test_images.reshape(130, 35)
-    outputs = committee.outputs(data.test_images, reference)
+    committee, inputs = Committee(networks), DATA.test_images.reshape(60, 35)
+    outputs = committee.outputs(DATA.test_images, reference)
     expected = np.mean([reference.predict(each, inputs) for each in networks], 0, np.float64)
     # Sums of three numbers below 2 in float64, in another order.
     np.testing.assert_allclose(outputs, expected, rtol=0, atol=1e-15)
     guesses = committee.predict(inputs, reference)
     assert guesses.tolist() == outputs.argmax(1).tolist()
-    result = committee.evaluate(data.test_images, data.test_labels, reference)
-    assert result.errors == np.count_nonzero(guesses != data.test_labels) > 0
+    result = committee.evaluate(DATA.test_images, DATA.test_labels, reference)
+    assert result.errors == np.count_nonzero(guesses != DATA.test_labels) > 0
 
 
 @pytest.mark.parametrize(("alone", "p_value"), [((0, 0), 1), ((1, 9), 22 / 2**10), ((7, 0), 2**-6)])
@@ -93,11 +92,10 @@ def test_probabilities_by_hand():
 
 def test_no_sample_is_beyond_doubt():
     """300 samples of two classes far from each other: the outputs reach their targets."""
-    x = np.linspace(-1, 1, 300)[:, None]
-    y = (x[:, 0] > 0).astype(int)
+    x = np.sign(np.linspace(-1, 1, 300))[:, None]
     settings = {"target": 1.2, "learning_rate_init": 0.05, "max_iter": 60, "random_state": 0}
-    mlp = OnlineMLPClassifier((8,), **PAPER | settings).fit(np.sign(x), y)
-    mlp.partial_fit(np.sign(x[:100]), y[:100]).set_params(target=1.6)  # of the next training
+    mlp = OnlineMLPClassifier((8,), **PAPER | settings).fit(x, x[:, 0])
+    mlp.partial_fit(x[:100], x[:100, 0]).set_params(target=1.6)  # of the next training
     found = mlp.predict_proba([[-1.0]])
     # Two classes and 400 samples: the least probability is 1 / 402.
     assert found[0].tolist() == pytest.approx([401 / 402, 1 / 402], abs=1e-4)

@@ -40,8 +40,6 @@ def test_a_stopped_run_goes_on_to_the_same_weights(tmp_path):
     assert weights_sha256(state.network) == EXPECTED["resumed run"]
     best = TrainedNetwork.read(folder)
     assert weights_sha256(best.network) == EXPECTED["best of resumed run"]
-    metrics = [json.loads(line) for line in (folder / "metrics.jsonl").read_text().splitlines()]
-    assert [each["epoch"] for each in metrics] == [1, 2, 3, 4]
 
 
 @pytest.fixture

@@ -105,7 +105,6 @@ def test_what_is_warned_of():
     for method, given, words in (
         (net.predict, Image.fromarray(pictures.as_bytes(pair)), "picture seems to show 2 digits"),
         (net.predict_proba, noise, "the picture hardly shows a digit"),
-        (net.predict, arrays, "2 of 6 arrays with a light border"),
         (net.predict_proba, arrays, "2 of 6 arrays with a light border"),
         (net.to_images, arrays, "2 of 6 arrays with a light border"),
     ):

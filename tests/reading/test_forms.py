@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy import ndimage
 
-from pages import converging, form, lit, on_paper, read, rotated, ruled, turned_points
+from pages import converging, form, lit, number, on_paper, read, rotated, ruled, turned_points
 from pictures import DIGITS, LABELS
 
 #: How boxes lie on a page: columns, and the settings of `form`.
@@ -103,8 +103,6 @@ def test_a_known_grid_with_broken_lines(options):
 
 def test_squared_paper_has_no_boxes():
     """Digits are written across its lines."""
-    sheet = np.zeros((200, 400))
-    for k in range(4):
-        sheet[60:118, 60 + 70 * k : 118 + 70 * k] = np.kron(DIGITS[k], np.ones((2, 2))) / 255
-    found = read(ruled(225.0 - 170 * sheet, 24, True, 0.4))
+    ink = number(DIGITS[:4], np.random.default_rng(0), gap=(0.3, 0.5), angle=0)
+    found = read(ruled(225.0 - 170 * ink, 24, True, 0.4))
     assert not found.boxed and len(found.digits) == 4

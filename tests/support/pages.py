@@ -78,8 +78,7 @@ def photographed(ink, rng):
     """Ink from 0 to 1 on paper of any kind, in any light."""
     paper, pen = rng.uniform(170, 250), rng.uniform(20, 110)
     image = np.full(ink.shape, paper)
-    kind = rng.choice(["plain", "plain", "plain", "ruled", "squared"])
-    if kind != "plain":
+    if (kind := rng.choice(["plain", "plain", "plain", "ruled", "squared"])) != "plain":
         image = ruled(image, int(rng.integers(30, 80)), kind == "squared", rng.uniform(0.05, 0.2))
     image += (pen - image) * ink
     lights = (lit, 0.4, 0.8), (vignetted, 0.1, 0.4), (shadowed, 0.5, 0.9)

@@ -93,8 +93,7 @@ def test_a_drawing_is_read_as_predict_reads_its_screenshot(open_page, pretrained
         guesses.append(int(text(page, "first")))
     assert main(["predict", "--json", *map(str, files)]) == 0
     found = json.loads(capsys.readouterr().out)["pictures"]
-    assert guesses == [picture["guesses"][0]["class"] for picture in found]
-    assert guesses == list(styles)
+    assert guesses == [picture["guesses"][0]["class"] for picture in found] == list(styles)
 
 
 def test_undo_and_clear(open_page, pretrained):
@@ -134,9 +133,8 @@ def give(page, way, content):
         const bytes = Uint8Array.from(atob(given), (each) => each.charCodeAt(0));
         const data = new DataTransfer();
         data.items.add(new File([bytes], "a.png", { type: "image/png" }));
-        const name = way === "drop" ? "dataTransfer" : "clipboardData";
-        const event = way === "drop" ? DragEvent : ClipboardEvent;
-        document.dispatchEvent(new event(way, { [name]: data, cancelable: true }));
+        const init = { dataTransfer: data, clipboardData: data, cancelable: true };
+        document.dispatchEvent(new (way === "drop" ? DragEvent : ClipboardEvent)(way, init));
     }"""
     page.evaluate(script, [way, base64.b64encode(content).decode()])
 
