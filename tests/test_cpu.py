@@ -9,11 +9,6 @@ from joblib import Parallel, delayed
 from mlpcore.cpu import available_cores, cores_beside_others
 
 
-@pytest.fixture(autouse=True)
-def without_environment(monkeypatch):
-    monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
-
-
 @pytest.mark.parametrize("value, cores", [("3", 3), ("4,2", 4), (" 99 ", 8), ("0", 8), ("²", 8)])
 def test_the_environment_says_how_many(monkeypatch, value, cores):
     monkeypatch.setattr("mlpcore.cpu.available_cores", lambda: 8)
@@ -21,8 +16,9 @@ def test_the_environment_says_how_many(monkeypatch, value, cores):
     assert cores_beside_others() == cores
 
 
-def test_other_processes_and_threads_take_their_share():
+def test_other_processes_and_threads_take_their_share(monkeypatch):
     """A process of joblib its part, any other child process and a thread of joblib one core."""
+    monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
     whole = cores_beside_others()
     assert whole == available_cores() <= len(os.sched_getaffinity(0))
     for options, cores in (

@@ -10,14 +10,16 @@ import pytest
 from mlpcore import ElasticDeformer, OnlineMLPClassifier
 
 
-def test_importing_mlpcore_loads_no_heavy_library_and_starts_no_thread():
+def test_importing_mlpcore_loads_no_heavy_library_and_starts_no_thread(tmp_path):
+    """Nor does a folder of the same name hide it, as the one above a clone does: without a file."""
+    (tmp_path / "mlpcore").mkdir()
     code = (
         "import sys, threading, mlpcore, mlpcore.backends;"
         "assert threading.active_count() == 1;"
         "assert not {'sklearn', 'matplotlib', 'pooch', 'cuda'} & set(sys.modules);"
         "mlpcore.OnlineMLPClassifier"
     )
-    subprocess.run([sys.executable, "-c", code], check=True)
+    subprocess.run([sys.executable, "-c", code], check=True, cwd=tmp_path)
 
 
 @pytest.mark.parametrize("estimator", [ElasticDeformer, OnlineMLPClassifier])
