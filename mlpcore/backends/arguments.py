@@ -138,7 +138,7 @@ def layer_rates(network: LoadedNetwork, learning_rate: LearningRate) -> Float64A
     InputError
         When their number is not that of the layers, or one is not a learning rate.
     """
-    if isinstance(learning_rate, str) or np.ndim(learning_rate) == 0:
+    if np.ndim(learning_rate) == 0:
         check_rate("learning_rate", learning_rate)
         return np.full(network.n_layers, learning_rate, np.float64)
     learning_rate = list(learning_rate)  # type: ignore[arg-type]

@@ -11,16 +11,8 @@ from hypothesis import strategies as st
 
 from mlpcore import philox
 from mlpcore.backends import affine
-from mlpcore.network.activation import ACTIVATIONS, LOSSES, A
-from oracle import (
-    EPSILON,
-    SEEDS,
-    Problem,
-    check_training,
-    random_network,
-    trained,
-    uniform,
-)
+from mlpcore.network.activation import A
+from oracle import EPSILON, KINDS, SEEDS, Problem, check_training, random_network, trained, uniform
 
 TANH, SOFTMAX, RELU = ("tanh", "squared"), ("relu", "cross-entropy"), ("relu", "squared")
 
@@ -128,8 +120,7 @@ def test_deform_by(backend, reference, n, height, width, strength, background):
 
 
 @pytest.mark.parametrize("size", [1.0, 1.3])
-@pytest.mark.parametrize("activation", ACTIVATIONS)
-@pytest.mark.parametrize("loss", LOSSES)
+@pytest.mark.parametrize(("activation", "loss"), KINDS)
 def test_gradient_is_the_slope_of_the_error(reference, activation, loss, size):
     """Central differences of the loss against the oracle's step, in float64."""
     network, rates, h = random_network((5, 4, 3), 3, 1.0, activation, loss), [1e-3, 2e-3], 1e-3

@@ -89,7 +89,7 @@ def test_a_team_that_lost_a_core_goes_on_with_half(new_team):
     for seconds in (9.0, 0.1, 0.1, 9.0):
         team.trial_at = team.room_until = 0
         assert team.choose(4) == team.trying == 4
-        team.note(4, 1000, seconds, lost_core=1)
+        team.note(4, 10**6, seconds, lost_core=1)
         assert not team.trying and team.choose(4) == 2
         pauses.append(team.room_pause)
     assert pauses == [0.5, 1.0, 2.0, 0.5]

@@ -67,8 +67,7 @@ def test_few_samples_and_small_networks_are_not_packed(name):
         return bits(network)
 
     for few, *pieces in ((True, 15), (False, 16), (True, 1, 2), (False, 32)):
-        calls = ([(backend, n) for n in pieces] for backend in (packed, deferred))
-        one, other = (after(*each) for each in calls)
+        one, other = (after(*((each, n) for n in pieces)) for each in (packed, deferred))
         assert (one == other) == few
     assert after((packed, 47)) == after((packed, 32), (deferred, 15))
     assert after((usual, 80)) == after((deferred, 80))

@@ -43,9 +43,8 @@ def test_a_rare_value_is_no_ground(simd_name, reference, n_in):
     """Adding and subtracting 1,000 would leave little of the other terms, about 0.001 each."""
     network, images = random_network((n_in, 10), 1), uniform(2, 4, n_in) * 1e-3
     images[:, 0], network.weights[0][:, 0] = 1000.0, 0.0
-    expected = reference.predict(network, images)
     outputs = SimdBackend(simd_name, 1).predict(network, images)
-    np.testing.assert_allclose(outputs, expected, rtol=0, atol=1e-6)
+    np.testing.assert_allclose(outputs, reference.predict(network, images), rtol=0, atol=1e-6)
 
 
 @pytest.mark.parametrize("value, count", [(np.nan, 1), (np.nan, 12), (np.inf, 12), (np.inf, 20)])
@@ -77,10 +76,7 @@ def test_a_network_that_has_diverged_can_be_drawn_anew(simd_name, schedule):
 @pytest.mark.skipif(sys.platform != "linux", reason="asks Linux")
 @pytest.mark.parametrize("sizes, most", [((20, 10, 10), 1), ((20, 1000, 10), 16)])
 def test_no_thread_only_waits(sizes, most):
-    """A layer is cut into 16 tiles at most, and one thread computes a small layer.
-
-    Fewer threads may follow where 16 find no room.
-    """
+    """A layer is cut into 16 tiles at most. Fewer threads may follow where 16 find no room."""
     before, seen = len(os.listdir("/proc/self/task")), []
 
     def count(done):

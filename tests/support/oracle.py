@@ -174,10 +174,7 @@ def training_problems(draw, samples=12, widths=WIDTHS):
 
 
 class StepperEngine(ReferenceBackend):
-    """A backend's stepper as an engine: it learns the samples in so many calls, some of them empty.
-
-    `kind` makes of images what the stepper is given.
-    """
+    """A backend's stepper, which learns in so many calls, some empty, from arrays of a `kind`."""
 
     def __init__(self, backend, calls=1, kind=np.asarray):
         self._backend, self._calls, self._kind = backend, calls, kind
