@@ -17,13 +17,13 @@ from mlpcore.training.trainer import Trainer
 from small_runs import assert_same_result, load_run, make_config
 from test_golden_bits import EXPECTED
 
-OPTIONS = "--epochs", "3", "--recipe", "paper", "--lr", "0.01", "--threads", "1", "--out", "c"
+OPTIONS = "--epochs 3 --recipe paper --lr 0.01 --threads 1 --out c --arch 8,6 7,5 12"
 
 
 @pytest.fixture
 def argv(data):
     """The command of a committee of three in the folder ``c``."""
-    return ["committee", "--data", data, *OPTIONS, "--arch", "8,6", "7,5", "12"]
+    return ["committee", "--data", data, *OPTIONS.split()]
 
 
 def test_members_have_their_architectures_and_seeds():

@@ -28,27 +28,6 @@ from mlpcore.store.weights import read_network, write_network
 from pictures import encoded
 from small_runs import finish_run, make_config, make_pixels
 
-ON_DATA = (
-    "train --arch 3 --epochs 1 --threads 1 --out trained --data hostile",
-    "preview --rows 2 --columns 2 --threads 1 --data hostile",
-)
-
-COMMANDS = {
-    "run": (
-        "train --resume run --threads 1",
-        "train --resume run --threads 1 --epochs 3",
-        "evaluate run --threads 1 --figures figures",
-        "evaluate run/last.safetensors --data data.npz --threads 1 --json out.json",
-        "predict run picture.png",
-        "predict run/best.safetensors picture.png --json",
-        "export run --onnx net.onnx --safetensors net.safetensors",
-        "export run/best.safetensors --onnx net.onnx",
-    ),
-    "data": ON_DATA,
-    "archive": [f"{command}.npz" for command in ON_DATA],
-    "picture": ("predict picture", "read picture"),
-}
-
 TEXTS = (
     *("", "0", "-1", "nan", "1e999", "1" * 5000, "x" * 100_000, "\x1b[31m\x1b]0;title\x07"),
     *("one\ntwo\r\nthree", "\u202eback\u2028wards", "²", "1,2,3", "{}", "[" * 20_000),
@@ -219,7 +198,26 @@ def spoil_picture(draw, folder):
     (folder / "picture").write_bytes(content)
 
 
-SPOIL = {"run": spoil_run, "data": spoil_data, "archive": spoil_archive, "picture": spoil_picture}
+ON_DATA = (
+    "train --arch 3 --epochs 1 --threads 1 --out trained --data hostile",
+    "preview --rows 2 --columns 2 --threads 1 --data hostile",
+)
+
+COMMANDS = {
+    spoil_run: (
+        "train --resume run --threads 1",
+        "train --resume run --threads 1 --epochs 3",
+        "evaluate run --threads 1 --figures figures",
+        "evaluate run/last.safetensors --data data.npz --threads 1 --json out.json",
+        "predict run picture.png",
+        "predict run/best.safetensors picture.png --json",
+        "export run --onnx net.onnx --safetensors net.safetensors",
+        "export run/best.safetensors --onnx net.onnx",
+    ),
+    spoil_data: ON_DATA,
+    spoil_archive: [f"{command}.npz" for command in ON_DATA],
+    spoil_picture: ("predict picture", "read picture"),
+}
 
 
 @pytest.fixture(scope="module")
@@ -233,14 +231,14 @@ def work(warm_folder):
     return warm_folder
 
 
-@pytest.mark.parametrize("kind", SPOIL)
+@pytest.mark.parametrize("spoil", COMMANDS)
 @settings(max_examples=settings.default.max_examples // 4)
 @given(data=st.data())
-def test_a_command_works_or_refuses(work, kind, data):
+def test_a_command_works_or_refuses(work, spoil, data):
     for name in ("run", "figures", "hostile", "trained"):
         shutil.rmtree(work / name, ignore_errors=True)
-    SPOIL[kind](data.draw, work)
-    command = data.draw(st.sampled_from(COMMANDS[kind]))
+    spoil(data.draw, work)
+    command = data.draw(st.sampled_from(COMMANDS[spoil]))
     assert forked.fault(forked.call(*command.split(), folder=work)) == ""
 
 
