@@ -128,7 +128,7 @@ def test_learning_curves(errors, rate):
         reach, errors = len(history) // curves.MIN_SMOOTHED, [m.test_error for m in history]
         smooth = lines["test"].get_ydata()
         assert smooth[0] == errors[0] and smooth[1] == pytest.approx(np.mean(errors[:3]))
-        assert smooth[400] == pytest.approx(np.mean(errors[400 - reach : 401 + reach]))
+        assert smooth[60] == pytest.approx(np.mean(errors[60 - reach : 61 + reach]))
     names = {"training": "training (deformed)", "validation": "validation", "test": "test"}
     assert len(pale) == (len(history) >= curves.MIN_SMOOTHED) * len(names)
     for k, (name, label) in enumerate(names.items()):
