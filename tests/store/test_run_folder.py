@@ -9,6 +9,7 @@ from contextlib import closing
 from unittest.mock import Mock
 
 import pytest
+from msgspec import structs
 
 from mlpcore import backends
 from mlpcore.data.summary import DataSummary
@@ -37,7 +38,10 @@ def test_a_run_is_complete_on_disk(tmp_path):
     config = make_config(epochs=4, learning_rate=0.3, learning_rate_end=0.3)
     state = finish_run(folder, config, DATA)
     assert sorted(os.listdir(folder)) == sorted([*RUN_FILES, LOCK_FILE])
-    assert read_settings(folder) == (config, DataSummary.of(DATA))
+    data = DataSummary.of(DATA)
+    assert read_settings(folder) == (config, data)
+    other = structs.replace(data, classes=("a", "b", "c"))
+    assert "are not those" in refusal(data.check_same, other, "the run")
     best, metadata = read_network(folder / BEST)
     assert int(metadata["epoch"]) == state.best_metrics.epoch < 4
     assert same_weights(best, state.best) and not same_weights(best, state.network)
