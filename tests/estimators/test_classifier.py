@@ -1,7 +1,5 @@
 """The classifier: scikit-learn's conventions, and the same training as everywhere else."""
 
-import copy
-import pickle
 import re
 import warnings
 from unittest.mock import Mock
@@ -103,14 +101,12 @@ def test_partial_fit_is_a_pass_in_the_order_given(settings, weights):
 @pytest.mark.parametrize("name", BACKENDS)
 def test_every_backend_trains_and_predicts(name):
     """As the oracle does, to 1e-4: 40 steps, each rounding outputs of 1 some ten times."""
-    fitted = [
-        make_mlp(backend=each, max_iter=1, **DEFORMED)
-        .fit(X[:20], Y[:20])
-        .partial_fit(X[20:40], Y[20:40])
-        for each in ("reference", name)
-    ]
-    expected, outputs = (mlp.decision_function(X[:50]) for mlp in fitted)
-    np.testing.assert_allclose(outputs, expected, atol=1e-4)
+
+    def outputs(backend):
+        mlp = make_mlp(backend=backend, max_iter=1, **DEFORMED).fit(X[:20], Y[:20])
+        return mlp.partial_fit(X[20:40], Y[20:40]).decision_function(X[:50])
+
+    np.testing.assert_allclose(outputs(name), outputs("reference"), atol=1e-4)
 
 
 @pytest.mark.parametrize("settings, outputs", [({}, "tanh"), (MODERN, "softmax")])
@@ -128,20 +124,18 @@ def test_attributes_of_the_network(settings, outputs):
 def test_warm_start_continues_as_if_it_had_not_stopped():
     long = make_mlp(max_iter=5, **DEFORMED).fit(X, Y)
     parts = make_mlp(max_iter=2, warm_start=True, **DEFORMED).fit(X, Y)
-    before = parts.coefs_[0].copy()
     parts.set_params(max_iter=3).fit(X, Y)
     assert parts.n_iter_ == 5
     # The rates of the epochs may differ in the last bits of float64.
     assert parts.loss_curve_ == pytest.approx(long.loss_curve_, rel=1e-5)
     for a, b in zip(long.coefs_, parts.coefs_):
         np.testing.assert_allclose(a, b, rtol=1e-4, atol=1e-6)
-    assert not np.allclose(before, parts.coefs_[0], atol=1e-4)
     assert parts.partial_fit(X, Y).fit(X, Y).n_iter_ == 9
 
 
 def test_partial_fit_of_parts_is_partial_fit_of_the_whole():
     """To the bit in calls of few samples; their losses are means."""
-    whole, parts, many = (make_mlp(alpha=5.0) for _ in range(3))
+    whole, parts = make_mlp(alpha=5.0), make_mlp(alpha=5.0)
     whole.partial_fit(X[:32], Y[:32], classes=[0, 1, 2])
     parts.partial_fit(X[:1], Y[:1], classes=[2, 1, 0])
     for begin, end in ((1, 2), (2, 20), (20, 32)):
@@ -149,10 +143,6 @@ def test_partial_fit_of_parts_is_partial_fit_of_the_whole():
     assert same(whole, parts)
     assert parts.n_iter_ == 4
     assert np.average(parts.loss_curve_, weights=[1, 1, 18, 12]) == pytest.approx(whole.loss_)
-    many.partial_fit(X[:33], Y[:33], classes=[0, 1, 2])  # not by steps, but for rounding the same
-    np.testing.assert_allclose(
-        parts.partial_fit(X[32:33], Y[32:33]).coefs_[0], many.coefs_[0], 1e-4
-    )
 
 
 def started(**changes):
@@ -174,12 +164,6 @@ def test_weights_that_are_written_and_parameters_that_change_count_in_the_next_s
     assert moved[1] > 10 * moved[0] > 0
     fast.partial_fit(X[1:2], Y[1:2])
     assert (len(fast.loss_curve_), fast.n_iter_, fast.t_) == (1, 3, 3)
-
-
-def test_copies_and_pickles():
-    mlp = make_mlp(**DEFORMED).fit(X, Y)
-    twins = copy.deepcopy(mlp), pickle.loads(pickle.dumps(mlp))
-    assert same(*(twin.partial_fit(X, Y) for twin in twins)) and not same(twins[0], mlp)
 
 
 def test_pipeline_with_a_search_in_two_processes():

@@ -81,12 +81,8 @@ def test_channels_come_first_or_last_or_are_images():
     for channel in range(3):
         alone = make_deformer().fit_transform(colours[:, channel])
         assert np.array_equal(deformed[:, channel], alone)
-
-
-def test_the_background_is_that_of_each_channel():
-    """A little ink at the border is no paper."""
     paper = np.full((12, 20, 26, 3), [250, 240, 220], np.uint8)
-    paper[:, :, :7] = 3
+    paper[:, :, :7] = 3  # a little ink at the border
     assert make_deformer(channels="last").fit(paper).background_.tolist() == [250, 240, 220]
     assert make_deformer().fit(paper[..., 0]).background_ == 250
 
