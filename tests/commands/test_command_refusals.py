@@ -32,6 +32,7 @@ REFUSED = [
     ("\x1b]0;title\x07", r"'\x1b]0;title\x07': expected"),
     # train
     ("train --arch 3\n4", "3\\n4"),
+    (f"train --arch {'1,' * 100}1", "101 hidden layers: expected at most 100"),
     ("train --lr fast", "'fast', expected a number"),
     ("train --target 1.5", "--target 1.5 with the loss cross-entropy"),
     ("train --minutes 0", "--minutes: 0, expected more than 0"),

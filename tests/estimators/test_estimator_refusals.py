@@ -5,6 +5,7 @@ import pickle
 
 import numpy as np
 import pytest
+from scipy.sparse import csr_matrix
 from sklearn.exceptions import NotFittedError
 
 from mlpcore import DeformationParameters, ElasticDeformer, StreamMLPClassifier
@@ -115,6 +116,8 @@ CALLS = [
     (part(X, Y, [1]), "^classes holds 1 class: expected"),
     (part(X, Y, [0, 1]), r"^y holds 2: expected one of \[0, 1\]"),
     (lambda: part(X[:1], Y[:1])().partial_fit(np.full((1, 35), np.nan), Y[:1]), "NaN"),
+    (lambda: part(X[:1], Y[:1])().partial_fit(X[:1], [7]), r"^y holds 7: expected one of"),
+    (part(X[:20], Y[:20], learning_rate_init=3e38), "^training diverged"),
     (use("partial_fit", X, Y, [0, 1]), r"^classes \[0, 1\].*\[0, 1, 2\]$"),
     (fit(MANY[:, None] / 600, MANY % 257), "^y holds 257 classes"),
     (part(X, Y, [1, "1", 2]), "^classes holds the label 1, which becomes '1'"),
@@ -128,6 +131,8 @@ CALLS = [
     (lambda: StreamMLPClassifier(classes=range(256)).learn_one([1.0], "one more"), "at most 256"),
     (overflow, r"^X holds 3e\+38.*expected"),
     (fit(X, Y, class_weight={0: 0, 1: 0, 2: 0}), "class_weight: all weights are zero"),
+    (fit(X, Y, [10**400] * 230), "^sample_weight: .*expected numbers that float32 holds"),
+    (fit(csr_matrix(X), Y, **DEFORMED), "^X is a sparse matrix: expected an array of images"),
     (fit(X, Y, HUGE, class_weight={0: 1e30}), "infinity or a value too large"),
     (fit(X[:4], Y[:4], **SHARE), "^validation_fraction of 0.2 of 4 samples: expected"),
     (fit(X, Y, ALONE, **SHARE), "^sample_weight: all are zero in a part"),

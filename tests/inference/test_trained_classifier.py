@@ -173,6 +173,13 @@ def test_what_is_refused(method, given, part):
     assert part in message and "expected" in message
 
 
+def test_outputs_that_are_not_finite_are_refused():
+    network = random_network((841, 5, 10), 1, activation="relu", loss="cross-entropy")
+    for weights in network.weights:
+        weights *= np.float32(1e38)
+    assert "outputs are not finite" in refusal(load(save("n.safetensors", network)).outputs, IMAGES)
+
+
 @pytest.mark.parametrize("dtype", [float, int])
 def test_a_run_its_weights_and_its_export_know_the_data(dtype):
     """Its values, classes and target. Sides may be odd already."""

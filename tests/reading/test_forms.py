@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from scipy import ndimage
 
+from mlpcore.errors import InputError
 from pages import converging, form, lit, number, on_paper, read, rotated, ruled, turned_points
 from pictures import DIGITS, LABELS
 
@@ -99,6 +100,8 @@ def test_a_known_grid_with_broken_lines(options):
     image = scan(ink)
     assert len(read(image).digits) < 24
     check_places(read(image, **options), centres, columns)
+    with pytest.raises(InputError, match="shows no lines: expected a grid of drawn boxes"):
+        read(scan(np.zeros_like(ink)), **options)
 
 
 def test_squared_paper_has_no_boxes():
