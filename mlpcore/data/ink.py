@@ -115,7 +115,8 @@ def _ink_is_light(grey: UInt8Array, ground: AnyArray) -> bool:
     Noise deviates to both sides, and uneven light deviates little. So the sign of a high odd power
     tells on which side the ink is, even if it covers little.
     """
-    return bool(np.sum((grey - ground.astype(np.float64)) ** 5) > 0)
+    deviation = grey - ground.astype(np.float64)
+    return bool(np.sum(deviation * np.square(np.square(deviation))) > 0)  # `** 5` takes 10 times
 
 
 def _missing_light(grey: UInt8Array, small: UInt8Array, stroke: float) -> UInt8Array:

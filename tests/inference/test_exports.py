@@ -11,6 +11,7 @@ from msgspec import structs
 import mlpcore
 from mlpcore import Dataset, OnlineMLPClassifier, StreamMLPClassifier, TrainedClassifier, backends
 from mlpcore.data.pixels import MNIST_PIXELS
+from mlpcore.network.activation import ACTIVATIONS
 from mlpcore.store import onnx_graph
 from mlpcore.store.documents import to_metadata
 from mlpcore.store.export import to_onnx
@@ -61,12 +62,14 @@ KINDS = {
 }
 
 
-#: One network of each range, activation and loss, the last as if it were trained on a part.
+#: A network of each range and loss, one as if it were trained on a part, and of each activation.
 NETWORKS = [
     ("signed", "tanh", "squared", (), 0),
     ("unit", "relu", "cross-entropy", (8,), 0),
     ("signed", "relu", "squared", (40, 3), 10),
+    *(("signed", each, "squared", (6,), 0) for each in ACTIVATIONS),
 ]
+OF_EACH_ACTIVATION = [*range(3, len(NETWORKS))]
 
 
 def network_for(kind, k=0):
@@ -79,7 +82,7 @@ def network_for(kind, k=0):
     return TrainedNetwork(Path(f"{k}"), network, pixels, {})
 
 
-@pytest.mark.parametrize("members", [[0], [1], [2], [0, 2], [2, 1, 0]], ids=str)
+@pytest.mark.parametrize("members", [[0], [1], [2], [0, 2], [2, 1, 0], OF_EACH_ACTIVATION], ids=str)
 @pytest.mark.parametrize("kind", KINDS)
 def test_onnx_runtime_gives_what_python_gives(kind, members):
     """Of any type of pixels, size, range, activation and loss, and of committees."""

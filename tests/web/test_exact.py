@@ -14,6 +14,7 @@ from mlpcore.data.pixels import MNIST_PIXELS, normalise, resize
 from mlpcore.deformation import DeformationParameters, deform_selected
 from mlpcore.deformation.values import border_values
 from mlpcore.inference.classifier import PRETRAINED_FILE, TrainedClassifier
+from mlpcore.network.activation import ACTIVATIONS
 from mlpcore.store.trained import TrainedNetwork
 from mlpcore.store.weights import in_float16
 from mlpcore.web.html import to_page
@@ -59,7 +60,7 @@ def test_outputs_and_guesses(open_page, pictures):
     committees = [
         (pretrained,),
         (network_of(1), network_of(2), network_of(3)),
-        (pretrained, network_of(4, activation="relu")),
+        (pretrained, *(network_of(4, activation=each) for each in ACTIVATIONS)),
         (pretrained, network_of(5, value_range=(0, 200))),
         (network_of(6, value_range=(0, 16)), network_of(7, (-2, 14))),
     ]
