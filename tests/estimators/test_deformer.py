@@ -95,6 +95,8 @@ def test_similar_labels(names):
     labels = np.array(names)[LABELS]
     assert np.array_equal(deformer.deform(IMAGES, labels), expected)
     assert np.array_equal(deformer.deform(IMAGES, labels.tolist()), expected)
+    alone = deformer.deform(IMAGES[7:8], labels[7:8], indices=[7])
+    assert np.array_equal(alone, expected[7:8])
     changed = np.any(deformer.deform(IMAGES) != expected, axis=(1, 2))
     assert set(LABELS[changed]) == {1, 7}
     points, masks = np.full((120, 1, 2), 4.0), IMAGES > 0
