@@ -24,6 +24,7 @@
         ENTRY(product_block),                                                                  \
         ENTRY(list_active),                                                                    \
         ENTRY(product_rows),                                                                   \
+        ENTRY(product_active),                                                                 \
         ENTRY(dot_rows),                                                                       \
         ENTRY(step_rows),                                                                      \
         ENTRY(update_rows),                                                                    \

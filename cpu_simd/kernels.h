@@ -16,6 +16,30 @@
 #include "packed.h"
 #include "sparse.h"
 
+/* Neurons of a tile of weights that are stored by their inputs (active.h). */
+enum { MLP_TILE_WIDTH = 64 };
+
+/* An active input of a sample: where its weights are in the rows of a chunk, and its value. */
+typedef struct {
+    int row;
+    float value;
+} mlp_input;
+
+/* The products of n samples with a chunk of inputs of a tile. What belongs to a sample is `room`
+ * apart. */
+typedef struct {
+    const float *weights;    /* of the chunk: rows of MLP_TILE_WIDTH floats */
+    const mlp_input *inputs; /* counts[s] of sample s */
+    const int *counts;
+    const int *order; /* the samples, by their counts */
+    int n;
+    int first;               /* whether the sums begin here, with the background's share */
+    const float *row_sums;   /* of the tile's neurons; NULL: there is no background */
+    const float *background; /* of each sample */
+    ptrdiff_t room;
+    float *sums;
+} mlp_products;
+
 typedef struct {
     const char *name;
 
@@ -82,6 +106,10 @@ typedef struct {
      * first part of the sum. */
     void (*product_rows)(const float *w, int width, const int *list, int n, const float *x,
                          int first, float *a);
+
+    /* Adds the products to the sums of the tile's first `width` neurons, a multiple of MLP_ALIGN.
+     */
+    void (*product_active)(const mlp_products *products, int width);
 
     /* sums[list[k]] = sum over c of w[list[k]][c] delta[c], k < n. */
     void (*dot_rows)(const float *w, int width, const int *list, int n, const float *delta,

@@ -4,6 +4,7 @@
 
 #include <stdatomic.h>
 
+#include "active.h"
 #include "buffers.h"
 #include "output.h"
 #include "threads.h"
@@ -15,7 +16,8 @@ enum { SAMPLES = 64 };
 typedef struct {
     const mlp_kernels *kernels;
     mlp_prediction *task;
-    float *row_sums;  /* of the first layer's weights */
+    float *row_sums;  /* of the first layer's weights, in whole tiles of active.h */
+    float **tiles;    /* of each layer, for the pass by active inputs; NULL: dense */
     size_t room;      /* floats for the inputs of any layer */
     atomic_int begun; /* batches */
     atomic_int failed;
@@ -27,6 +29,7 @@ typedef struct {
     mlp_panels images;
     float background[SAMPLES];
     float *inputs, *sums; /* of a layer above the first */
+    mlp_active active;
 } workspace;
 
 /* Appends the bias input's row of ones and the padding's rows of zeros to a layer's inputs. */
@@ -48,14 +51,16 @@ static void pack_images(const mlp_layer *layer, const float *images, int n, work
         mlp_pack_panels(&work->images, layer, images, layer->n_in, n, part);
 }
 
-static void predict_batch(const prediction *p, int begin, int n, workspace *work)
+/* The states of the last layer for a batch of images. */
+static void batch_states(const prediction *p, const float *images, int n, float *outputs,
+                         workspace *work)
 {
     const mlp_network *network = p->task->network;
     const int n_panels = (n + MLP_PANEL - 1) / MLP_PANEL;
     const mlp_layer *layer = network->layers;
     mlp_panels inputs = work->images;
     ptrdiff_t panel = 0;
-    pack_images(layer, p->task->images + (ptrdiff_t)begin * layer->n_in, n, work);
+    pack_images(layer, images, n, work);
     for (int l = 0; l < network->n_layers; l++) {
         layer = &network->layers[l];
         panel =
@@ -72,15 +77,16 @@ static void predict_batch(const prediction *p, int begin, int n, workspace *work
         work->inputs = work->sums;
         work->sums = swap;
     }
-    const int n_out = layer->n_out;
-    float *outputs = p->task->outputs + (ptrdiff_t)begin * n_out;
-    mlp_from_panels(work->inputs, panel, n_out, n, outputs, n_out);
-    mlp_finish_outputs(layer, outputs, n);
+    mlp_from_panels(work->inputs, panel, layer->n_out, n, outputs, layer->n_out);
 }
 
 /* Returns whether memory ran out. */
 static int allocate(workspace *work, const prediction *p)
 {
+    if (p->tiles) {
+        mlp_allocate_active(&work->memory, &work->active, p->task->network);
+        return work->memory.failed;
+    }
     work->inputs = mlp_keep_floats(&work->memory, p->room);
     work->sums = mlp_keep_floats(&work->memory, p->room);
     work->images.background = work->background;
@@ -96,21 +102,33 @@ static int next_batch(prediction *p, int thread, int *first)
 {
     if (thread == 0) mlp_ask(&p->task->poll);
     if (p->task->poll.stop) return 0;
-    const ptrdiff_t begin = (ptrdiff_t)atomic_fetch_add(&p->begun, 1) * SAMPLES;
+    const int samples = p->tiles ? MLP_ACTIVE_SAMPLES : SAMPLES;
+    const ptrdiff_t begin = (ptrdiff_t)atomic_fetch_add(&p->begun, 1) * samples;
     const ptrdiff_t left = p->task->n - begin;
     *first = (int)begin;
-    return (int)(left <= 0 ? 0 : left < SAMPLES ? left : SAMPLES);
+    return (int)(left <= 0 ? 0 : left < samples ? left : samples);
 }
 
 static void predict(void *argument, mlp_team *team, int thread, int n_threads)
 {
-    (void)team, (void)n_threads;
     prediction *p = argument;
+    const mlp_network *network = p->task->network;
+    const int n_in = network->layers[0].n_in, n_out = network->layers[network->n_layers - 1].n_out;
     workspace work = {.memory = {NULL, 0}};
-    if (allocate(&work, p)) {
-        p->failed = 1;
-    } else {
-        for (int begin, n; (n = next_batch(p, thread, &begin));) predict_batch(p, begin, n, &work);
+    if (allocate(&work, p)) p->failed = 1;
+    if (p->tiles) {
+        mlp_read_active_tiles(network, p->tiles, thread, n_threads);
+        mlp_barrier(team, thread);
+    }
+    for (int begin, n; !p->failed && (n = next_batch(p, thread, &begin));) {
+        const float *images = p->task->images + (ptrdiff_t)begin * n_in;
+        float *outputs = p->task->outputs + (ptrdiff_t)begin * n_out;
+        if (p->tiles)
+            mlp_active_states(p->kernels, network, p->tiles, p->row_sums, images, n, outputs,
+                              &work.active);
+        else
+            batch_states(p, images, n, outputs, &work);
+        mlp_finish_outputs(&network->layers[network->n_layers - 1], outputs, n);
     }
     mlp_free_kept(&work.memory);
 }
@@ -131,7 +149,7 @@ static int sum_rows(prediction *p)
 {
     const mlp_layer *layer = p->task->network->layers;
     float *ones = mlp_zeros((size_t)layer->stride, sizeof(float));
-    p->row_sums = mlp_zeros((size_t)mlp_padded(layer->n_out), sizeof(float));
+    p->row_sums = mlp_zeros((size_t)mlp_n_active_tiles(layer) * MLP_TILE_WIDTH, sizeof(float));
     if (ones && p->row_sums && !black(p->task)) {
         mlp_set_ones(ones, layer);
         p->kernels->product(layer, ones, 0, layer->n_out, p->row_sums);
@@ -150,9 +168,13 @@ int mlp_predict(const mlp_kernels *kernels, mlp_prediction *task, int n_threads)
         size_t longest = (size_t)(layer->stride > layer->n_out ? layer->stride : layer->n_out);
         if (longest * SAMPLES > p.room) p.room = longest * SAMPLES;
     }
-    p.failed = sum_rows(&p) != 0;
+    mlp_memory memory = {NULL, 0};
+    if (mlp_active_pays(network, task->images, task->n))
+        p.tiles = mlp_allocate_tiles(&memory, network);
+    p.failed = sum_rows(&p) != 0 || memory.failed;
     n_threads = mlp_at_most(n_threads, (task->n - 1) / SAMPLES + 1);
     if (!p.failed) mlp_run_team(n_threads, predict, &p);
     mlp_free(p.row_sums);
+    mlp_free_kept(&memory);
     return p.failed ? -1 : 0;
 }

@@ -38,6 +38,17 @@ def test_predict_around_panels(simd_name, reference, n_in, widths, n, ground, th
         assert np.array_equal(one.predict(network, images[batch]), outputs[batch])
 
 
+@pytest.mark.parametrize("sizes", [(841, 100, 50, 10), (128, 129, 7, 300), (127, 65, 1), (5, 10)])
+def test_predictions_of_many_have_the_bits_of_few(simd_name, sizes):
+    """Those of many samples are by their active inputs."""
+    images = on_ground(uniform(1, 1100, sizes[0]), uniform(2, 1100), 3)
+    network = random_network(sizes, 5, activation="relu", loss="cross-entropy")
+    one, more = SimdBackend(simd_name, 1), SimdBackend(simd_name, 3)
+    outputs = np.concatenate([one.predict(network, half) for half in (images[:550], images[550:])])
+    for backend in one, more:
+        assert np.array_equal(backend.predict(network, images), outputs)
+
+
 @pytest.mark.parametrize("n_in", [2, 3, 4, 5, 40])
 def test_a_rare_value_is_no_ground(simd_name, reference, n_in):
     """Adding and subtracting 1,000 would leave little of the other terms, about 0.001 each."""

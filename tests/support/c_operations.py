@@ -16,6 +16,7 @@ WEIGHTS = (np.arange(N) % 3).astype(np.float32)
 PICTURES = RNG.uniform(-1, 1, (130, 5, 4)).astype(np.float32)
 MAPS = np.tile(np.eye(2, dtype=np.float32), (130, 1, 1))
 TAPS = np.full((1, 21), 1 / 21, np.float32)
+MANY = np.tile(IMAGES, (15, 1))
 FIELD = RNG.uniform(-1, 1, (130, 2, 5, 4)).astype(np.float32)
 
 
@@ -49,6 +50,7 @@ def operations():
         yield f"train {name} weighted", partial(trained, weighted, sample_weight=WEIGHTS)
     yield "stepper", partial(stepped, backend)
     yield "predict", lambda network: backend.predict(network, IMAGES)
+    yield "predict many", lambda network: backend.predict(network, MANY)
     yield (
         "count errors",
         lambda network: [backend.count_errors(network, IMAGES, LABELS, lambda: None)],
