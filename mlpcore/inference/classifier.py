@@ -212,7 +212,8 @@ class TrainedClassifier:
         They are probabilities if the loss is cross-entropy, else near -1 and 1. A committee of both
         losses averages probabilities.
         """
-        return self._mean(self.member_outputs(images))
+        outputs = self.member_outputs(images)
+        return evaluation.mean_outputs([each.network for each in self.networks], outputs)
 
     def outputs_of_digits(self, images: Float32Array) -> Float64Array:
         """Outputs (n, n_classes) for images (n, H, W) of digits that were found in pictures.
@@ -258,12 +259,8 @@ class TrainedClassifier:
             The output that stands for the class of each image.
         """
         outputs = self.member_outputs(images)
-        whole = Evaluation.of(self._mean(outputs), labels)
-        return whole, [Evaluation.of(each, labels) for each in outputs]
-
-    def _mean(self, outputs: Sequence[Float64Array]) -> Float64Array:
-        """The outputs (n, n_classes) of all networks together."""
-        return evaluation.mean_outputs([each.network for each in self.networks], outputs)
+        mean = evaluation.mean_outputs([each.network for each in self.networks], outputs)
+        return Evaluation.of(mean, labels), [Evaluation.of(each, labels) for each in outputs]
 
     def predict_proba(self, pictures: object) -> Float64Array:
         """Probabilities (n, n_classes) of the classes; the class of `predict` has the greatest.
@@ -276,7 +273,8 @@ class TrainedClassifier:
     def _outputs_for(self, pictures: object) -> Float64Array:
         """Outputs (n, n_classes) for what `predict` takes, with warnings."""
         if not are_pictures(pictures):
-            return self.outputs(images_of_pixels(pictures, self.networks[0], stacklevel=4))
+            images = images_of_pixels(pictures, self.networks[0], stacklevel=4)
+            return self.outputs(images)
         answers = self.answers(pictures)
         for each in answers:
             if each.warning:
