@@ -32,7 +32,7 @@ BACKGROUNDS = {"signed": -1.0, "unit": 0.0}
 #: have more than 10^9 weights.
 MAX_SIDE = 1024
 
-_BATCH_PIXELS = 2**20  # about so many pixels are converted at a time
+_BATCH_PIXELS = 2**18  # about so many pixels are converted at a time, which the cache holds
 
 Side: TypeAlias = Annotated[int, Meta(ge=1, le=MAX_SIDE + 1)]
 
