@@ -131,9 +131,14 @@ def _check_new(folder: StrPath) -> None:
 
 
 def check_output(folder: StrPath) -> None:
-    """Raise InputError unless a new run can be written to a folder; leave nothing."""
+    """Raise InputError unless a new run can be written to a folder of its own; leave nothing."""
     _check_new(folder)
     check_writable(folder)
+    if Path(folder).is_dir():
+        others = [each.name for each in Path(folder).iterdir() if not each.name.startswith(".")]
+        if others:
+            name = shown(min(others))
+            raise InputError(f"{shown(folder)} holds {name}: expected a new or an empty folder")
 
 
 def check_result_file(path: StrPath) -> None:

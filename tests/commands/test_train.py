@@ -59,21 +59,23 @@ def test_a_run_prints_plain_lines_and_a_table(train, data):
 
 
 @pytest.mark.figures
-def test_the_report_shows_figures_of_the_best_network(train, monkeypatch):
+def test_the_report_shows_figures_of_the_best_network(train, call, monkeypatch):
+    train("--lr", "0.05", "--epochs", "3", "--sigma", "5.5")
     drawn = []
     draw = figures.evaluation_figures
     monkeypatch.setattr(figures, "evaluation_figures", lambda *a: drawn.append(a) or draw(*a))
-    Path("r/figures").mkdir(parents=True)
     for name in ("figures/.confusion.png.0123abcd.tmp", ".report.md.0123abcd.tmp"):
         Path("r", name).touch()  # which killed processes have left
-    train("--lr", "0.05", "--epochs", "5", "--sigma", "5.5")
+    call("train", "--resume", "r", "--epochs", "5")
     assert not [*Path("r").rglob("*.tmp")]
     text, best = Path("r", runs.REPORT).read_text(), load_run("r").best_metrics
     ((images, test, title),) = drawn
     assert title.endswith(" on letters")
     assert (images.shape, test.errors, test.n) == ((60, 7, 5), best.test_errors, 60)
     assert f"Misclassified: {best.test_errors} of 60 images, {best.test_error:.2f} %" in text
-    assert {"- sigma: 5.5", "- epochs: 5", describe_second(test)} <= set(text.splitlines())
+    assert {"- sigma: 5.5", "- epochs: 5 (until epoch 3: 3)", describe_second(test)} <= set(
+        text.splitlines()
+    )
     shown = re.findall(r"!\[[a-z ]+\]\((.*)\)", text)
     assert sorted(Path("r", file) for file in shown) == sorted(Path("r", "figures").iterdir())
     assert len(shown) == 4
