@@ -34,7 +34,7 @@ REPORT = "report.md"
 
 
 def train(run: Run, trainer: Trainer, data: Dataset, console: Console, command: str) -> int:
-    """Trains a run to its end, or shows the result of a finished one again.
+    """Trains a run to its end, and shows its result.
 
     The trainer has the state and the settings of the run. `command` is what to type to go on.
     Returns the exit status: 128 + n after signal n, even if it came too late to stop the training,
@@ -51,11 +51,23 @@ def train(run: Run, trainer: Trainer, data: Dataset, console: Console, command: 
             raise Diverged(f"{error}; {last} holds the weights before that") from None
         if finished:
             _present(trainer, run, data, console)
-    if not signals:
-        return 0
-    console.print(f"stopped: {_place(trainer)}; saved. To go on:")
-    console.print_whole(f"  {command}")
-    return 128 + signals[0]
+    if not finished:
+        console.print(f"stopped: {_place(trainer)}; saved. To go on:")
+        console.print_whole(f"  {command}")
+    return 128 + signals[0] if signals else 0
+
+
+def is_reported(folder: Path) -> bool:
+    """Whether the folder of a run has its report with figures."""
+    return (folder / REPORT).is_file() and any((folder / "figures").glob("*"))
+
+
+def show_finished(run: Run, console: Console) -> None:
+    """Prints the result of a run that is finished and has its report."""
+    n, folder = run.config.epochs, shown(run.folder)
+    console.print(text_table(result_table(run.config, run.data, run.load())))
+    console.print(f"finished: all {n:,} epochs of {folder} are done; --epochs with more goes on")
+    console.print(f"report: {shown(run.folder / REPORT)}")
 
 
 def _describe(run: Run, trainer: Trainer, data: Dataset, console: Console) -> None:
@@ -94,7 +106,9 @@ def _present(trainer: Trainer, run: Run, data: Dataset, console: Console) -> Non
     test, _ = classifier.evaluate(data.test_images, data.test_labels)
     text = functools.partial(report, run.config, run.data, state, trainer.backend.description, test)
     figures = trained_figures(classifier.networks, [state.history], data, test)
-    write_report(run.folder, figures, text, console)
+    console.print("drawing figures")
+    if write_report(run.folder, figures, text, console):
+        console.print(f"report: {shown(run.folder / REPORT)}")
     # Not 1 - 1 / n_classes: labels may be rare, or missing.
     guessed = 100 * (1 - np.bincount(data.train_labels).max() / len(data.train_labels))
     if metrics.validation_error > 0.9 * guessed:
