@@ -77,9 +77,12 @@ class EpochProgress(msgspec.Struct, forbid_unknown_fields=True):
 
 
 def best_of(history: Iterable[EpochMetrics]) -> EpochMetrics | None:
-    """The first epoch with the lowest validation error; None if no epoch was validated."""
-    validated = (each for each in history if each.validation_errors is not None)
-    return min(validated, key=lambda each: each.validation_errors or 0, default=None)
+    """The last epoch with the lowest validation error; None if no epoch was validated.
+
+    Of two epochs that misread as many the later one has trained longer, by a lower rate.
+    """
+    validated = [each for each in history if each.validation_errors is not None]
+    return min(reversed(validated), key=lambda each: each.validation_errors or 0, default=None)
 
 
 @dataclass
@@ -112,7 +115,7 @@ class TrainingState:
 
     @property
     def best_metrics(self) -> EpochMetrics | None:
-        """The metrics of the first epoch with the lowest validation error."""
+        """The metrics of the last epoch with the lowest validation error."""
         return best_of(self.history)
 
     @property

@@ -138,7 +138,7 @@ def test_learning_curves(errors, rate):
         assert lines[label].get_xdata().tolist() == [m.epoch for m in history]
         assert low <= min(values) and max(values) <= high
     assert lower.lines[0].get_ydata().tolist() == [m.learning_rate for m in history]
-    best = min(history, key=lambda m: m.validation_errors)
+    best = min(reversed(history), key=lambda m: m.validation_errors)
     assert upper.lines[-1].get_xdata() == [best.epoch]
     assert any(f"after epoch {best.epoch} of {len(history)}" in text for text in drawn)
 

@@ -207,9 +207,9 @@ class Scripted:
         return next(self.counts)
 
 
-def test_the_first_of_the_lowest_validation_errors_wins():
-    state = train(make_config(epochs=5), Scripted([9, 9, 4, 3, 7, 2, 4, 1, 5, 6]))
-    assert state.best_metrics.epoch == state.best.biases[0][0] == 2
+def test_the_last_of_the_lowest_validation_errors_wins():
+    state = train(make_config(epochs=5), Scripted([9, 9, 4, 1, 7, 2, 4, 3, 5, 6]))
+    assert state.best_metrics.epoch == state.best.biases[0][0] == 4
     assert state.best_metrics.test_errors == 3
     assert state.network.biases[0][0] == 5
     assert state.best_test_metrics.test_errors == 1
