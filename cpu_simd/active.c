@@ -26,7 +26,7 @@ int mlp_active_pays(const mlp_network *network, const float *images, int n)
 
 static ptrdiff_t tile_size(const mlp_layer *layer)
 {
-    return ((ptrdiff_t)layer->n_in + 1) * MLP_TILE_WIDTH;
+    return ((ptrdiff_t)layer->n_in + 1) * MLP_ACTIVE_WIDTH;
 }
 
 float **mlp_allocate_tiles(mlp_memory *memory, const mlp_network *network)
@@ -44,7 +44,7 @@ void mlp_allocate_active(mlp_memory *memory, mlp_active *active, const mlp_netwo
     int longest = 0;
     for (int l = 0; l < network->n_layers; l++) {
         const mlp_layer *layer = &network->layers[l];
-        const int widest = mlp_n_active_tiles(layer) * MLP_TILE_WIDTH;
+        const int widest = mlp_n_active_tiles(layer) * MLP_ACTIVE_WIDTH;
         if (layer->stride > longest) longest = layer->stride;
         if (widest > longest) longest = widest;
     }
@@ -59,34 +59,21 @@ void mlp_allocate_active(mlp_memory *memory, mlp_active *active, const mlp_netwo
     active->list = mlp_keep(memory, mlp_zeros(MLP_CHUNK_COLUMNS + MLP_ALIGN, sizeof *active->list));
 }
 
-/* Inputs and neurons that are transposed together, so that both sides stay in the nearest cache. */
-enum { PATCH = 32 };
-
-static void read_tile(const mlp_layer *layer, int tile, float *w)
-{
-    const int first = tile * MLP_TILE_WIDTH, rest = layer->n_out - first;
-    const int width = rest < MLP_TILE_WIDTH ? rest : MLP_TILE_WIDTH;
-    for (int begin = 0; begin <= layer->n_in; begin += PATCH) {
-        const int end = begin + PATCH <= layer->n_in ? begin + PATCH : layer->n_in + 1;
-        for (int i = 0; i < width; i++) {
-            const float *row = layer->weights + (ptrdiff_t)(first + i) * layer->stride;
-            for (int j = begin; j < end; j++) w[(ptrdiff_t)j * MLP_TILE_WIDTH + i] = row[j];
-        }
-    }
-}
-
-void mlp_read_active_tiles(const mlp_network *network, float **tiles, int thread, int n_threads)
+void mlp_copy_active_tiles(const mlp_network *network, float **tiles, int thread, int n_threads)
 {
     for (int l = 0; l < network->n_layers; l++) {
         const mlp_layer *layer = &network->layers[l];
         int begin, end;
         mlp_share(mlp_n_active_tiles(layer), thread, n_threads, &begin, &end);
-        for (int tile = begin; tile < end; tile++)
-            read_tile(layer, tile, tiles[l] + tile * tile_size(layer));
+        for (int tile = begin; tile < end; tile++) {
+            const int first = tile * MLP_ACTIVE_WIDTH, last = first + MLP_ACTIVE_WIDTH;
+            mlp_copy_by_inputs(layer, first, last < layer->n_out ? last : layer->n_out,
+                               MLP_ACTIVE_WIDTH, tiles[l] + tile * tile_size(layer), 0);
+        }
     }
 }
 
-/* Lists the active inputs of a sample, chunk by chunk. */
+/* Lists the active inputs of a sample, chunk by chunk, and the bias as the last. */
 static void list_inputs(const mlp_kernels *kernels, const mlp_layer *layer, int s,
                         mlp_active *active)
 {
@@ -97,9 +84,10 @@ static void list_inputs(const mlp_kernels *kernels, const mlp_layer *layer, int 
         mlp_input *inputs = active->inputs + s * active->room + begin;
         int n = kernels->list_active(x, begin, end, active->list);
         for (int k = 0; k < n; k++)
-            inputs[k] = (mlp_input){(active->list[k] - begin) * MLP_TILE_WIDTH, x[active->list[k]]};
+            inputs[k] =
+                (mlp_input){(active->list[k] - begin) * MLP_ACTIVE_WIDTH, x[active->list[k]]};
         if (layer->n_in < whole)
-            inputs[n++] = (mlp_input){(layer->n_in - begin) * MLP_TILE_WIDTH, 1.0f};
+            inputs[n++] = (mlp_input){(layer->n_in - begin) * MLP_ACTIVE_WIDTH, 1.0f};
         active->counts[chunk * MLP_ACTIVE_SAMPLES + s] = n;
     }
 }
@@ -118,12 +106,12 @@ static void layer_states(const mlp_kernels *kernels, const mlp_layer *layer, con
                          const float *row_sums, int n, mlp_active *active)
 {
     for (int tile = 0; tile < mlp_n_active_tiles(layer); tile++) {
-        const int first = tile * MLP_TILE_WIDTH, rest = mlp_padded(layer->n_out - first);
-        const int width = rest < MLP_TILE_WIDTH ? rest : MLP_TILE_WIDTH;
+        const int first = tile * MLP_ACTIVE_WIDTH, rest = mlp_padded(layer->n_out - first);
+        const int width = rest < MLP_ACTIVE_WIDTH ? rest : MLP_ACTIVE_WIDTH;
         float *sums = active->sums + first;
         for (int begin = 0, chunk = 0; begin <= layer->n_in; begin += MLP_CHUNK_COLUMNS, chunk++) {
             const mlp_products products = {
-                .weights = tiles + tile * tile_size(layer) + (ptrdiff_t)begin * MLP_TILE_WIDTH,
+                .weights = tiles + tile * tile_size(layer) + (ptrdiff_t)begin * MLP_ACTIVE_WIDTH,
                 .inputs = active->inputs + begin,
                 .counts = active->counts + chunk * MLP_ACTIVE_SAMPLES,
                 .order = active->order + chunk * MLP_ACTIVE_SAMPLES,

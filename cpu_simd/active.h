@@ -6,7 +6,7 @@
  * would turn an infinite weight behind a zero into NaN; this one does not.)
  *
  * The weights are copied into tiles: n_in + 1 rows, that of the bias last, of the weights of one
- * input to MLP_TILE_WIDTH neurons. The rows of a chunk of inputs fit into the nearest cache, and
+ * input to MLP_ACTIVE_WIDTH neurons. The rows of a chunk of inputs fit into the nearest cache, and
  * all samples of a batch use them before the next chunk is read.
  */
 #ifndef MLPCORE_ACTIVE_H
@@ -30,7 +30,7 @@ typedef struct {
 
 static inline int mlp_n_active_tiles(const mlp_layer *layer)
 {
-    return (layer->n_out + MLP_TILE_WIDTH - 1) / MLP_TILE_WIDTH;
+    return (layer->n_out + MLP_ACTIVE_WIDTH - 1) / MLP_ACTIVE_WIDTH;
 }
 
 /* Whether this is quicker than the dense pass: rectifiers, enough samples for the copy of the
@@ -42,7 +42,7 @@ float **mlp_allocate_tiles(mlp_memory *memory, const mlp_network *network);
 void mlp_allocate_active(mlp_memory *memory, mlp_active *active, const mlp_network *network);
 
 /* Copies this thread's share of the tiles. */
-void mlp_read_active_tiles(const mlp_network *network, float **tiles, int thread, int n_threads);
+void mlp_copy_active_tiles(const mlp_network *network, float **tiles, int thread, int n_threads);
 
 /* The states of the last layer for n images, at most MLP_ACTIVE_SAMPLES. `row_sums` are those of
  * the first layer's weights, in whole tiles. */

@@ -17,7 +17,7 @@
 #include "sparse.h"
 
 /* Neurons of a tile of weights that are stored by their inputs (active.h). */
-enum { MLP_TILE_WIDTH = 64 };
+enum { MLP_ACTIVE_WIDTH = 64 };
 
 /* An active input of a sample: where its weights are in the rows of a chunk, and its value. */
 typedef struct {
@@ -28,7 +28,7 @@ typedef struct {
 /* The products of n samples with a chunk of inputs of a tile. What belongs to a sample is `room`
  * apart. */
 typedef struct {
-    const float *weights;    /* of the chunk: rows of MLP_TILE_WIDTH floats */
+    const float *weights;    /* of the chunk: rows of MLP_ACTIVE_WIDTH floats */
     const mlp_input *inputs; /* counts[s] of sample s */
     const int *counts;
     const int *order; /* the samples, by their counts */

@@ -117,7 +117,7 @@ static void predict(void *argument, mlp_team *team, int thread, int n_threads)
     workspace work = {.memory = {NULL, 0}};
     if (allocate(&work, p)) p->failed = 1;
     if (p->tiles) {
-        mlp_read_active_tiles(network, p->tiles, thread, n_threads);
+        mlp_copy_active_tiles(network, p->tiles, thread, n_threads);
         mlp_barrier(team, thread);
     }
     for (int begin, n; !p->failed && (n = next_batch(p, thread, &begin));) {
@@ -149,7 +149,7 @@ static int sum_rows(prediction *p)
 {
     const mlp_layer *layer = p->task->network->layers;
     float *ones = mlp_zeros((size_t)layer->stride, sizeof(float));
-    p->row_sums = mlp_zeros((size_t)mlp_n_active_tiles(layer) * MLP_TILE_WIDTH, sizeof(float));
+    p->row_sums = mlp_zeros((size_t)mlp_n_active_tiles(layer) * MLP_ACTIVE_WIDTH, sizeof(float));
     if (ones && p->row_sums && !black(p->task)) {
         mlp_set_ones(ones, layer);
         p->kernels->product(layer, ones, 0, layer->n_out, p->row_sums);

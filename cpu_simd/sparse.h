@@ -54,7 +54,16 @@ static inline ptrdiff_t mlp_tile_offset(const mlp_layer *layer, int tile)
 /* The floats of all tiles of a layer. */
 ptrdiff_t mlp_tiles_size(const mlp_layer *layer);
 
+/* Copies the weights of the neurons begin <= i < end into n_in + 1 rows of `width` floats, that of
+ * the bias last, or back. */
+void mlp_copy_by_inputs(const mlp_layer *layer, int begin, int end, ptrdiff_t width, float *copies,
+                        int back);
+
 /* Copies a tile from the layer's weights, or back. */
-void mlp_copy_tile(const mlp_layer *layer, int tile, float *tiles, int back);
+static inline void mlp_copy_tile(const mlp_layer *layer, int tile, float *tiles, int back)
+{
+    mlp_copy_by_inputs(layer, mlp_tile_begin(layer, tile), mlp_tile_begin(layer, tile + 1),
+                       mlp_tile_width(layer, tile), tiles + mlp_tile_offset(layer, tile), back);
+}
 
 #endif

@@ -127,10 +127,10 @@ INLINE void product_samples(int vectors, const mlp_products *p, int c)
 {
     int i = 0;
     /* Of the next chunk, which the caches have not seen. */
-    const float *next = p->weights + MLP_CHUNK_COLUMNS * MLP_TILE_WIDTH;
+    const float *next = p->weights + MLP_CHUNK_COLUMNS * MLP_ACTIVE_WIDTH;
     for (; i + 2 <= p->n; i += 2) {
-        for (int k = 0; k < MLP_TILE_WIDTH * 2; k += LINE) __builtin_prefetch(next + k, 0, 2);
-        next += MLP_TILE_WIDTH * 2;
+        for (int k = 0; k < MLP_ACTIVE_WIDTH * 2; k += LINE) __builtin_prefetch(next + k, 0, 2);
+        next += MLP_ACTIVE_WIDTH * 2;
         product_pair(vectors, p, c, p->order[i], p->order[i + 1]);
     }
     if (i < p->n) {
