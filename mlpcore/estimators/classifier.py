@@ -225,8 +225,6 @@ class OnlineMLPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     True
     """
 
-    __module__ = "mlpcore"  # where pickles look for it; this module may move
-
     _cache = None  # of `partial_fit`; its stepper has the weights as they are now
 
     hidden_layer_sizes: int | Sequence[int] | AnyArray | str = field(default=(300,), kw_only=False)
@@ -587,6 +585,9 @@ class OnlineMLPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """Epochs and calls of `partial_fit` so far."""
         return len(self._history) + self._n_calls
 
+
+OnlineMLPClassifier.__module__ = "mlpcore"  # where pickles look for it; this module may move
+del OnlineMLPClassifier.__dataclass_fields__  # Dask and others would compare nothing else
 
 #: All parameters of a classifier.
 PARAMETERS = operator.attrgetter(*OnlineMLPClassifier._get_param_names())

@@ -138,8 +138,6 @@ class ElasticDeformer(
     (dtype('uint8'), True)
     """
 
-    __module__ = "mlpcore"  # where pickles look for it; this module may move
-
     sigma: float = field(default=6.0, kw_only=False)
     alpha: float = field(default=36.0, kw_only=False)
     beta: float = field(default=15.0, kw_only=False)
@@ -359,6 +357,10 @@ class ElasticDeformer(
         if (size := images[0].size) != self.n_features_in_:
             raise InputError(f"X holds {size} values an image, expected {self.n_features_in_}")
         return images
+
+
+ElasticDeformer.__module__ = "mlpcore"  # where pickles look for it; this module may move
+del ElasticDeformer.__dataclass_fields__  # Dask and others would compare nothing else
 
 
 def _in_kind_of(given: Any, result: AnyArray) -> Any:

@@ -74,8 +74,6 @@ class StreamMLPClassifier(Classifier):  # type: ignore[misc]
     'odd'
     """
 
-    __module__ = "mlpcore"  # where pickles look for it; this module may move
-
     _multiclass = True  # River asks
 
     hidden_layer_sizes: int | Sequence[int] | str = (50,)
@@ -188,3 +186,7 @@ class StreamMLPClassifier(Classifier):  # type: ignore[misc]
 
     def __copy__(self) -> Any:
         return copy.deepcopy(self)  # a network belongs to one stepper
+
+
+StreamMLPClassifier.__module__ = "mlpcore"  # where pickles look for it; this module may move
+del StreamMLPClassifier.__dataclass_fields__  # Dask and others would compare nothing else

@@ -1,4 +1,4 @@
-"""What the estimators have in common: lazy imports, pickles that last."""
+"""What the estimators have in common: lazy imports, pickles that last, and Dask."""
 
 import pickle
 import pickletools
@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from mlpcore import ElasticDeformer, OnlineMLPClassifier
+from mlpcore import ElasticDeformer, OnlineMLPClassifier, StreamMLPClassifier
 
 
 def test_importing_mlpcore_loads_no_heavy_library_and_starts_no_thread(tmp_path):
@@ -27,3 +27,12 @@ def test_pickles_do_not_name_the_module(estimator):
     texts = {argument for _, argument, _ in pickletools.genops(pickle.dumps(estimator()))}
     assert "mlpcore" in texts
     assert estimator.fit.__module__ not in texts
+
+
+@pytest.mark.parametrize("estimator", [ElasticDeformer, OnlineMLPClassifier, StreamMLPClassifier])
+def test_dask_tells_what_was_learnt(estimator):
+    """Otherwise it would take the predictions of one for those of another."""
+    tokenize = pytest.importorskip("dask.base").tokenize
+    fitted = estimator()
+    fitted.learnt_ = 3
+    assert tokenize(fitted) != tokenize(estimator())
