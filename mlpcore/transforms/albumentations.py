@@ -22,7 +22,7 @@ class ElasticDeformation(DualTransform):  # type: ignore[misc]
 
     Parameters
     ----------
-    sigma : float, default=6.0
+    sigma : float or pair of equal floats, default=6.0
         Standard deviation of the smoothing, in pixels, as for `mlpcore.ElasticDeformer`.
     alpha : float or pair of floats, default=36.0
         Scale of the displacements, in pixels, as for it. A pair is for those along x and along y.
@@ -46,7 +46,7 @@ class ElasticDeformation(DualTransform):  # type: ignore[misc]
 
     def __init__(
         self,
-        sigma: float = 6.0,
+        sigma: float | Sequence[float] = 6.0,
         alpha: float | Sequence[float] = 36.0,
         beta: float = 15.0,
         gamma: float = 15.0,

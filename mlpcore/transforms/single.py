@@ -36,9 +36,11 @@ AxisParameters: TypeAlias = tuple[DeformationParameters, DeformationParameters]
 
 
 def axis_parameters(
-    sigma: float, alpha: float | Sequence[float], beta: float, gamma: float
+    sigma: Any, alpha: float | Sequence[float], beta: float, gamma: float
 ) -> AxisParameters:
     """The parameters of a transform, checked. A pair of alphas is for x and for y."""
+    if isinstance(sigma, (list, tuple)) and len(sigma) == 2 and sigma[0] == sigma[1]:
+        sigma = sigma[0]  # torchvision's own form
     alphas: list[Any] = list(alpha) if isinstance(alpha, (list, tuple)) else [alpha]
     if len(alphas) not in (1, 2):
         raise InputError(f"alpha {reprlib.repr(alpha)}: expected a number, or one for x and for y")
@@ -103,7 +105,8 @@ class RandomMap:
         fills = _per_plane(fill, len(mask), channels)
         for value in set(fills):
             check_background(value, mask.dtype, "fill of a mask", EXACT_OF_MASKS)
-        return move_masks(mask[None], self.displacement(*mask.shape[1:])[None], fills)[0]
+        moved = move_masks(mask[None], self.displacement(*mask.shape[1:])[None], fills)[0]
+        return np.ascontiguousarray(moved)  # as the `view` of a tensor needs
 
     def points(self, points: AnyArray, height: int, width: int) -> Float64Array:
         """Points (k, 2), x and y; (0, 0) is the centre of the first pixel."""

@@ -59,7 +59,9 @@ class Map:
 
     def mask(self, mask, fill):
         planes = np.moveaxis(mask, -1, 0)
-        return np.moveaxis(self.map.mask(planes, fill, len(planes)), 0, -1)
+        moved = self.map.mask(planes, fill, len(planes))
+        assert moved.flags.c_contiguous  # which the `view` of a tensor needs
+        return np.moveaxis(moved, 0, -1)
 
     def points(self, points):
         return self.map.points(points, HEIGHT, WIDTH)

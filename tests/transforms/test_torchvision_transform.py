@@ -89,7 +89,7 @@ def test_fills():
 @pytest.mark.skipif(not hasattr(tv_tensors, "KeyPoints"), reason="torchvision has no keypoints")
 def test_a_pair_of_alphas_is_for_x_and_for_y():
     points = tv_tensors.KeyPoints(CORNERS, canvas_size=(40, 50))
-    moved = deformed(points, alpha=(40, 0), beta=0, gamma=0)
+    moved = deformed(points, sigma=[6, 6], alpha=(40, 0), beta=0, gamma=0)
     assert torch.equal(moved[:, 1], CORNERS[:, 1]) and not torch.equal(moved, CORNERS)
 
 
