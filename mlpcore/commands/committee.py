@@ -22,7 +22,7 @@ from mlpcore.commands.options import (
 )
 from mlpcore.data.dataset import Dataset
 from mlpcore.data.summary import DataSummary
-from mlpcore.errors import InputError, shown
+from mlpcore.errors import InputError
 from mlpcore.inference import TrainedClassifier
 from mlpcore.report.committee import (
     Judged,
@@ -102,6 +102,9 @@ def train_here(committee: CommitteeFolder, data: Dataset, options: train.Options
             console.print(f"\n{place}")
             trainer = Trainer(config, data, backend, state=state)
             status = runs.train(run, trainer, data, console, options["command"])
+            if status and state.epoch == config.epochs:
+                console.print("stopped after this member. To go on:")
+                console.print_whole(f"  {options['command']}")
         if status:
             return status
     return 0
@@ -141,8 +144,7 @@ def present(committee: CommitteeFolder, data: Dataset, backend: Backend) -> None
         console.print()
         console.print(text_table(judged.table()))
         console.print(judged.comparison())
-        if runs.write_report(committee.folder, committee_figures(judged), text, console):
-            console.print(f"report: {shown(committee.folder / runs.REPORT)}")
+        runs.write_report(committee.folder, committee_figures(judged), text, console)
 
 
 def train_committee(options: train.Options) -> int:

@@ -24,6 +24,7 @@ from mlpcore.report.tables import text_table
 from mlpcore.stopping import stopping
 from mlpcore.store.run_folder import LAST, Run
 from mlpcore.store.trained import TrainedNetwork
+from mlpcore.training.state import TrainingState
 from mlpcore.training.trainer import Diverged, Trainer
 
 if TYPE_CHECKING:
@@ -62,11 +63,11 @@ def is_reported(folder: Path) -> bool:
     return (folder / REPORT).is_file() and any((folder / "figures").glob("*"))
 
 
-def show_finished(run: Run, console: Console) -> None:
+def show_finished(run: Run, state: TrainingState, console: Console) -> None:
     """Prints the result of a run that is finished and has its report."""
-    n, folder = run.config.epochs, shown(run.folder)
-    console.print(text_table(result_table(run.config, run.data, run.load())))
-    console.print(f"finished: all {n:,} epochs of {folder} are done; --epochs with more goes on")
+    console.print(text_table(result_table(run.config, run.data, state)))
+    n = run.config.epochs
+    console.print(f"finished: {n} of {n} epochs done; a greater --epochs goes on")
     console.print(f"report: {shown(run.folder / REPORT)}")
 
 
@@ -106,16 +107,14 @@ def _present(trainer: Trainer, run: Run, data: Dataset, console: Console) -> Non
     test, _ = classifier.evaluate(data.test_images, data.test_labels)
     text = functools.partial(report, run.config, run.data, state, trainer.backend.description, test)
     figures = trained_figures(classifier.networks, [state.history], data, test)
-    console.print("drawing figures")
-    if write_report(run.folder, figures, text, console):
-        console.print(f"report: {shown(run.folder / REPORT)}")
+    write_report(run.folder, figures, text, console)
     # Not 1 - 1 / n_classes: labels may be rare, or missing.
     guessed = 100 * (1 - np.bincount(data.train_labels).max() / len(data.train_labels))
     if metrics.validation_error > 0.9 * guessed:
         console.print(
             "note: this network is hardly better than always guessing the most frequent label, "
-            f"which is wrong {guessed:.0f} % of the time: expected a lower --lr or a weaker "
-            "deformation"
+            f"which is wrong {guessed:.0f} % of the time: expected more --epochs, a lower --lr or "
+            "a weaker deformation"
         )
 
 
@@ -124,13 +123,14 @@ def write_report(
     figures: Iterable[tuple[str, Figure]],
     text: Callable[[Sequence[str]], str],
     console: Console,
-) -> bool:
-    """Writes the report of a result, and returns whether there is one; a failure is a note.
+) -> None:
+    """Draws the figures of a result and writes its report, and says so; a failure is a note.
 
     The folder is that of a run or a committee, and locked: what killed processes left of the files
     is removed. `text` gets the names of the files of figures, relative to it.
     """
     paths: Sequence[Path] = []
+    console.print("drawing figures")
     try:
         paths = write_figures(folder / "figures", figures)
     except Exception as error:  # such as a font that is missing
@@ -141,7 +141,6 @@ def write_report(
     content = text([path.relative_to(folder).as_posix() for path in paths])
     try:
         atomic_write(folder / REPORT, content.encode(errors="replace"))
+        console.print(f"report: {shown(folder / REPORT)}")
     except InputError as error:
         console.print(f"note: no report: {error}")
-        return False
-    return True

@@ -248,8 +248,8 @@ def resume(options: Options, console: Console) -> int:
         state, config = run.load(), run.config
         if options.get("epochs", config.epochs) != config.epochs:
             config = config.with_epochs(options["epochs"], state.begun)
-        if state.epoch == config.epochs and runs.is_reported(folder):
-            runs.show_finished(run, console)
+        if state.epoch == config.epochs == run.config.epochs and runs.is_reported(folder):
+            runs.show_finished(run, state, console)
             return 0
         if state.epoch < config.epochs:
             check_writable(folder)  # rather than lose an epoch that cannot be saved
@@ -258,6 +258,8 @@ def resume(options: Options, console: Console) -> int:
         trainer = Trainer(config, data, backend, state=state)
         if config is not run.config:
             console.print(change_of_epochs(run.config, config, state.begun))
+            with contextlib.suppress(OSError):
+                (folder / runs.REPORT).unlink()  # it is that of the epochs before
             run.change_settings(config)
         return runs.train(run, trainer, data, console, resume_command(folder, options))
 

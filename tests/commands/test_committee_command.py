@@ -52,7 +52,8 @@ def test_the_result(call, argv, data, monkeypatch):
     alone = np.count_nonzero(best & ~errors), np.count_nonzero(errors & ~best)
     said = "{} images are wrong only for the member, {} only for the committee".format(*alone)
     text = Path("c", runs.REPORT).read_text()
-    assert said in lines[-2] and said in text and "- epochs: 3" in text
+    assert said in lines[-3] and said in text and "- epochs: 3" in text
+    assert lines[-2:] == ["drawing figures", "report: c/report.md"]
     figures = re.findall(r"!\[[a-z]+\]\((.*)\)", text)
     assert sorted(Path("c", each) for each in figures) == sorted(Path("c/figures").iterdir())
 
@@ -69,6 +70,10 @@ def test_stopped_anywhere_the_same_command_goes_on_to_the_same_bits(
         with signal_in(signal.SIGINT, epoch, seed=member):
             assert main(argv) == 128 + signal.SIGINT
         assert " committee " in capsys.readouterr().out.splitlines()[-1]
+    with monkeypatch.context() as patch:  # after the last epoch of a member
+        patch.setattr(runs, "write_report", lambda *args: signal.raise_signal(signal.SIGINT))
+        assert main(argv) == 128 + signal.SIGINT
+    assert " committee " in capsys.readouterr().out.splitlines()[-1]
     monkeypatch.setenv("MLPCORE_BACKEND", "reference")
     lines = call(*argv).splitlines()
     assert "member 1 of 3: 8-6, seed 0, is trained" in lines

@@ -93,7 +93,7 @@ def test_figures_and_a_report_that_fail_do_not_fail_the_training(train, call, mo
     assert "![" not in text and "## Test" in text
     weights = Path("r", LAST).read_bytes()
     drawn, again = (call("train", "--resume", "r") for _ in range(2))
-    assert "note" not in drawn and "finished: all 2 epochs of r are done" in again
+    assert "note" not in drawn and "finished: 2 of 2 epochs done; " in again
     assert "drawing" in drawn and "drawing" not in again
     assert Path("r", LAST).read_bytes() == weights
     Path("r", runs.REPORT).unlink()
@@ -229,6 +229,14 @@ def test_a_signal_stops_and_the_printed_command_resumes(
     assert again[-2:] == ["--data", str(tmp_path / "moved letters")]
     out = call("train", *again, "--epochs", "3")
     assert "epochs: 3 instead of 9" in out and "resumed: 2 of 3 epochs done" in out
+    stopped(signal.SIGINT, 3, *again, "--epochs", "9")
+    assert not Path("the run", runs.REPORT).exists()  # which was that of three epochs
+
+
+def test_a_signal_after_the_last_epoch_names_no_command(data, monkeypatch, capsys):
+    monkeypatch.setattr(runs, "write_report", lambda *args: signal.raise_signal(signal.SIGINT))
+    assert main(["train", "--data", data, *QUICK, "--out", "r"]) == 128 + signal.SIGINT
+    assert "To go on" not in capsys.readouterr().out
 
 
 def test_a_finished_run_goes_on_to_more_epochs(train, call):
