@@ -19,6 +19,9 @@ from mlpcore.data.pixels import MAX_SIDE
 from mlpcore.errors import InputError
 from mlpcore.typing import AnyArray, ArrayLike
 
+#: What a path of data may lead to, in messages.
+FORMATS = "a folder of IDX files, .npy files or pictures by class, or a .npz or .csv file"
+
 #: The share of the images that is drawn for the test.
 TEST_SIZE = 0.2
 

@@ -18,7 +18,7 @@ import numpy as np
 from msgspec import structs
 
 from mlpcore.data import class_folders, idx, mnist, npz, tables
-from mlpcore.data.arrays import TEST_SIZE, Part, check_parts
+from mlpcore.data.arrays import FORMATS, TEST_SIZE, Part, check_parts
 from mlpcore.data.idx import md5, read_idx
 from mlpcore.data.pixels import (
     BYTES,
@@ -346,9 +346,7 @@ def _absolute(path: StrPath) -> Path:
     try:
         return Path(os.path.abspath(os.path.expanduser(os.fsdecode(path))))
     except TypeError:
-        raise InputError(
-            f"path is {path!r}, expected a folder of IDX files or pictures, a .npz or a .csv file"
-        ) from None
+        raise InputError(f"path is {path!r}, expected {FORMATS}") from None
 
 
 def _make(

@@ -32,7 +32,7 @@ from typing import IO, Any
 
 import numpy as np
 
-from mlpcore.data.arrays import MAX_BYTES, Part, check_ratio
+from mlpcore.data.arrays import FORMATS, MAX_BYTES, Part, check_ratio
 from mlpcore.data.pixels import MAX_SIDE
 from mlpcore.errors import InputError, shown
 from mlpcore.files import open_regular
@@ -168,6 +168,8 @@ def read(path: Path) -> tuple[Part, Part]:
         )
     begin = next(iter(sets), "") if begin is None else begin
     files = sets.get(begin, {})
+    if not files:
+        raise InputError(f"{shown(path)} holds no training images: expected {FORMATS}")
     missing = [begin + file for file in FILES if file not in files]
     if missing:
         raise InputError(f"{shown(folder)} lacks {', '.join(missing)} (each may end in .gz)")
@@ -203,7 +205,7 @@ def idx_sets(folder: Path) -> dict[str, dict[str, Path]]:
         names = sorted(os.listdir(folder))
     except (OSError, ValueError) as error:  # ValueError: a zero byte
         reason = getattr(error, "strerror", None) or error
-        raise InputError(f"cannot read the folder {shown(folder)}: {reason}") from None
+        raise InputError(f"cannot read {shown(folder)}: {reason}") from None
     sets: dict[str, dict[str, Path]] = {}
     for found in filter(None, map(_NAME.fullmatch, names)):
         part = "train" if found[2] == "train" else "t10k"

@@ -16,7 +16,7 @@ from typing import IO, Any
 
 import numpy as np
 
-from mlpcore.data.arrays import MAX_BYTES, Part, check_ratio
+from mlpcore.data.arrays import FORMATS, MAX_BYTES, Part, check_ratio
 from mlpcore.errors import InputError, one_line, shown
 from mlpcore.files import open_regular
 from mlpcore.typing import AnyArray
@@ -54,7 +54,7 @@ def read(path: Path) -> tuple[Part, Part | None]:
     except InputError:
         raise
     except (zipfile.BadZipFile, zlib.error, OSError, EOFError, ValueError, RuntimeError) as error:
-        reason = one_line(error)
+        reason = f"{one_line(error)}; expected {FORMATS}"
         if ".pkl" in path.name or ".pickle" in path.name:
             reason = (
                 "a pickle may run any code; where you trust it, load it and write its arrays by "

@@ -188,4 +188,4 @@ def test_pictures_by_class(tmp_path):
     Image.fromarray(X[0, :4]).save(folder / "train" / "1" / "small.png")
     assert "small.png has 7 x 4 pixels: expected 7 x 7, as" in refusal(load, folder)
     shutil.rmtree(folder / "train")
-    assert "set lacks train-images-idx3-ubyte" in refusal(load, folder)
+    assert "set holds no training images: expected a folder" in refusal(load, folder)
