@@ -43,7 +43,7 @@ BEGIN, END = "<!-- table1 begin -->\n", "<!-- table1 end -->\n"
 
 @dataclass(frozen=True)
 class Evidence:
-    """What has come of a run: the first epochs with the lowest errors, and the last one so far.
+    """What has come of a run: the epochs with the lowest errors, and the last one so far.
 
     `weights` has epoch, SHA-256, revision and machine of networks that are not kept.
     """

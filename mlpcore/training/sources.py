@@ -98,7 +98,7 @@ class Source(ABC):
             return None
         weights = np.asarray(sample_weight, np.float32)
         if not weights.any():
-            raise InputError("sample_weight: all are 0, expected some more")
+            raise InputError("sample_weight: all are 0, expected one above 0")
         self.total_weight = float(weights.sum(dtype=np.float64))
         return weights
 
