@@ -36,10 +36,6 @@ def ask(page, function, pictures):
     return page.evaluate(script, pictures.reshape(-1, 784).tolist())
 
 
-def classifier_of(networks):
-    return TrainedClassifier(networks, BACKEND)
-
-
 def network_of(seed, value_range=(0, 255), **settings):
     """An untrained network for MNIST's pictures; its outputs are far from 0."""
     network = Network((841, 30, 10), seed, **settings)
@@ -67,7 +63,8 @@ def test_outputs_and_guesses(open_page, pictures):
     script = """(image) => [mlpcore.answer(image), mlpcore.answerOfDigit(image)]
         .map(({ outputs }) => Array.from(outputs))"""
     images = resize(normalise(pictures), 29, 29)
-    for classifier in map(classifier_of, committees):
+    for networks in committees:
+        classifier = TrainedClassifier(networks, BACKEND)
         page = open_page(to_page(classifier))
         found = np.array(ask(page, script, pictures))
         ways = classifier.outputs, classifier.outputs_of_digits
@@ -84,7 +81,7 @@ def test_doubts(open_page, pictures):
     pixels = np.rint((1 - shares) * pictures + shares * noise).astype(np.uint8)
     known = network_of(1)
     for network in known, replace(known, metadata={"data": "letters"}):
-        classifier = classifier_of([network])
+        classifier = TrainedClassifier([network], BACKEND)
         page = open_page(to_page(classifier))
         expected = classifier.doubtful(resize(normalise(pixels), 29, 29))
         assert ask(page, "mlpcore.isDoubtful", pixels) == expected.tolist()
@@ -96,7 +93,7 @@ def test_weights(open_page, precision):
     """All bits arrive, those of the smallest numbers of float16 too."""
     trained = network_of(1)
     trained.network.weights[0][0, :8] = [0, -0.0, 6e-8, -6e-8, 6.1e-5, 1, -2, 65504]
-    page = open_page(to_page(classifier_of([trained]), precision=precision))
+    page = open_page(to_page(TrainedClassifier([trained], BACKEND), precision=precision))
     script = "() => Array.from(mlpcore.networks[0].layers[0].weights)"
     expected = trained.network if precision == "float32" else in_float16(trained.network)
     assert page.evaluate(script) == expected.weights[0].ravel().tolist()
@@ -115,7 +112,7 @@ def test_deformed_digits(open_page, pictures):
 
     Around it is the colour of the paper, which is black, grey or white.
     """
-    page = open_page(to_page(classifier_of([network_of(1)])))
+    page = open_page(to_page(TrainedClassifier([network_of(1)], BACKEND)))
     script = """([pixels, parameters, seed, epoch, number]) => Array.from(mlpcore.answer(
         mlpcore.imageOf(pixels), mlpcore.drawMap(parameters, 29, seed, epoch, number)).inputs[0])"""
     for parameters, seed, epoch, number in CASES:

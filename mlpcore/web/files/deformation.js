@@ -21,7 +21,7 @@ function gaussianTaps(sigma) {
       const offset = i - radius - place;
       return sigma === 0 ? Number(offset === 0) : Math.exp(-0.5 * ((offset * cell) / sigma) ** 2);
     });
-    const sum = taps.reduce((a, b) => a + b);
+    const sum = sumOf(taps);
     return Float32Array.from(taps, (tap) => tap / sum);
   });
 }
@@ -136,7 +136,7 @@ export function turnedBack(image) {
   const slant = Math.atan2(product, meanOf((x, y) => (y - middle) ** 2));
   const still = new Float32Array(image.length);
   return [0.5, 1].map((share) => {
-    const [cosine, sine] = [Math.cos(share * slant), Math.sin(share * slant)].map(Math.fround);
+    const [cosine, sine] = [Math.cos(share * slant), Math.sin(share * slant)].map(fround);
     return deform(image, { dx: still, dy: still, matrix: [cosine, sine, -sine, cosine] });
   });
 }

@@ -72,11 +72,9 @@ export function states(network, inputs) {
 /** The distribution that is nearest to outputs near 1 and -1, as mlpcore.evaluation has it. */
 function probabilitiesOf(outputs) {
   const points = Float64Array.from(outputs, (y) => (y + 1) / 2);
-  let [excess, constant] = [-1, 0];
-  points.slice().sort().reverse().forEach((point, i) => {
-    excess += point;
-    if (point * (i + 1) > excess) constant = excess / (i + 1);
-  });
+  let excess = -1;
+  const constants = points.slice().sort().reverse().map((point, i) => (excess += point) / (i + 1));
+  const constant = Math.max(...constants);
   return points.map((point) => Math.max(point - constant, 0));
 }
 
