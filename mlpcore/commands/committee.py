@@ -33,6 +33,7 @@ from mlpcore.report.committee import (
 from mlpcore.report.console import Console, MembersConsole
 from mlpcore.report.tables import text_table
 from mlpcore.store.committee import CommitteeFolder, holds_committee, plan, with_members
+from mlpcore.store.run_folder import check_output
 from mlpcore.store.trained import TrainedNetwork
 from mlpcore.training.trainer import Trainer
 
@@ -156,6 +157,8 @@ def train_committee(options: train.Options) -> int:
         begun = CommitteeFolder.open(folder)
         if "backend" not in options:  # another machine may have another best one
             name = begun.members[0].config.backend
+    else:
+        check_output(folder)
     # Workers may have a backend that cannot run here.
     is_absent = train_members is train_on_cluster and backends.available().get(name)
     judging = backends.get("cpu" if is_absent else name, options.get("threads"))

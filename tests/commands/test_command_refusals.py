@@ -54,7 +54,7 @@ REFUSED = [
     (f"{C} --sigma 5", "c holds a committee with sigma 6.0 for the member 8-6: expected"),
     (f"{C} --arch 8,6 12", "members 8-6, 7-5, 12: expected the same command"),
     (f"{C} --data letters2", "letters2 are not those that the committee in c began with"),
-    (f"{C} --out run", "run already holds"),
+    (f"{C} --out .", ": expected a new or an empty folder"),
     ("committee --arch net1 1000,500 --out new", "--arch net1 net1: expected each once"),
     ("committee --members 0 --out new", "members 0: expected a whole number from 1 to 1,000"),
     ("committee --workers 0 --out new", "--workers 0: expected a whole number from 1 to 1,000"),
