@@ -42,19 +42,21 @@ def parse(argv: Sequence[str]) -> argparse.Namespace:
 
 def export(options: argparse.Namespace) -> int:
     """Writes the files, once all are made; returns the exit status."""
-    targets = [path for path in (options.onnx, options.safetensors, options.html) if path]
-    if not targets:
+    files = {".onnx": options.onnx, ".safetensors": options.safetensors, ".html": options.html}
+    if not any(files.values()):
         raise InputError("nothing to write: expected --onnx, --safetensors or --html with a FILE")
     if options.precision and not (options.safetensors or options.html):
         raise InputError(f"--precision {options.precision}: expected --safetensors or --html")
     paths, precision = networks_or_pretrained(options.networks), options.precision or "float32"
-    for path in targets:
-        check_target(path, paths)
+    for kind, path in files.items():
+        if path:
+            check_target(path, paths, kind)
     classifier, made = load(paths), {}
     first, n = classifier.networks[0], len(classifier.networks)
-    layers = format_layer_sizes(first.network.layer_sizes)
+    sizes = [format_layer_sizes(each.network.layer_sizes) for each in classifier.networks]
+    layers = ", ".join(dict.fromkeys(sizes))
     if options.onnx:
-        members = f"committee of {n}, {layers}" if n > 1 else layers
+        members = f"committee of {n}: {layers}" if n > 1 else layers
         said = f"{members}, of {describe_input(first.pixels)}"
         made[options.onnx] = exported(classifier, ".onnx"), said
     if options.safetensors:

@@ -56,18 +56,17 @@ def export(model: object, path: StrPath, *, precision: str = "float32") -> None:
     TrainedClassifier(net1.safetensors: 841-1000-500-10; pictures of 28 x 28; scalar)
     """
     path = as_path(path, "a file that ends in .onnx or .safetensors")
-    kind = path.suffix.lower()
-    if kind not in KINDS:
-        raise InputError(f"{shown(path)}: expected a name that ends in .onnx or .safetensors")
     if isinstance(model, (str, os.PathLike, Sequence)):
         model = load(model)
     networks = [each.path for each in getattr(model, "networks", ())]
-    check_target(path, networks)
-    atomic_write(path, exported(model, kind, precision))
+    check_target(path, networks, *KINDS)
+    atomic_write(path, exported(model, path.suffix.lower(), precision))
 
 
-def check_target(path: Path, networks: Sequence[Path]) -> None:
-    """Raise InputError unless a file can be written and replaces nothing that is needed."""
+def check_target(path: Path, networks: Sequence[Path], *kinds: str) -> None:
+    """Raise InputError unless a file has a kind's name, and replaces nothing that is needed."""
+    if path.suffix.lower() not in kinds:
+        raise InputError(f"{shown(path)}: expected a name that ends in {' or '.join(kinds)}")
     check_result_file(path)
     for network in networks:
         if os.path.exists(path) and os.path.exists(network) and os.path.samefile(path, network):

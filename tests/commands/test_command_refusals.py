@@ -90,10 +90,11 @@ REFUSED = [
     ("draw ", "'', expected a path"),
     ("draw oblong.safetensors", "expected one for 29 x 29"),
     ("export net", "nothing to write"),
-    ("export run other --safetensors w", "2 networks as safetensors: expected one"),
-    ("export net --safetensors hard-link", "is the network itself"),
-    (f"export net --safetensors run/{CONFIG.upper()}", "belongs to a run"),
+    ("export run other --safetensors w.safetensors", "2 networks as safetensors: expected one"),
+    ("export net --safetensors link.safetensors", "is the network itself"),
+    (f"export net --safetensors run/{BEST.upper()}", "belongs to a run"),
     ("export net --onnx a.onnx --precision float16", "or --html"),
+    ("export net --onnx a.txt", "a.txt: expected a name that ends in .onnx"),
     ("export net --html a.html", "float16 halves it"),
 ]
 
@@ -121,7 +122,7 @@ def everything(made_here, committee_begun, monkeypatch):
     os.mkfifo("pipe")
     os.symlink(".", "link")
     write_weights("net", Network((841, 10), 1), (29, 29), (28, 28))
-    Path("hard-link").hardlink_to("net")
+    Path("link.safetensors").hardlink_to("net")
     write_weights("oblong.safetensors", Network((899, 10), 1), (29, 31), (29, 30))
     write_weights("sixteen", Network((35, 3), 1), value_range=(0, 16))
     shutil.copytree("run", "half")

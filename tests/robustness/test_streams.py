@@ -24,7 +24,7 @@ COMMANDS = [
     *("--help", "backends", TRAIN),
     "evaluate net --data data --threads 1",
     "preview --data data --rows 2 --columns 2 --threads 1",
-    "export net --safetensors other",
+    "export net --safetensors other.safetensors",
     f"predict {ROOT / 'docs/images/drawn.png'}",
 ]
 
