@@ -63,14 +63,15 @@ def parse(argv: Sequence[str]) -> argparse.Namespace:
     return parser.parse_args(argv)
 
 
-def load_data(options: argparse.Namespace, first: TrainedNetwork) -> Dataset:
-    """The data that the options name, else those of the first network's run, else what is found.
+def load_data(options: argparse.Namespace, networks: Sequence[TrainedNetwork]) -> Dataset:
+    """The data that the options name, else those of the first run, else what is found.
 
-    Files that are named or found are read with the values of its training. An InputError is raised
-    unless it, and so all networks, fits these images and classes.
+    Files that are named or found are read with the values of the first network's training. An
+    InputError is raised unless it, and so all networks, fits these images and classes.
     """
-    if first.data and not options.data and not options.dataset:
-        return first.data.load()
+    first, known = networks[0], [each.data for each in networks if each.data]
+    if known and not options.data and not options.dataset:
+        return known[0].load()
     data = dataset.load(options.data, name=options.dataset, value_range=first.pixels)
     made, found = (
         f"images of {height} x {width} and {n_classes} classes"
@@ -148,7 +149,7 @@ def evaluate(options: argparse.Namespace) -> int:
     drawn = [options.figures and each.data for each in networks]
     histories = [read_history(path) if wanted else [] for path, wanted in zip(paths, drawn)]
     classifier = TrainedClassifier(networks, backend, copies)
-    data = load_data(options, networks[0])
+    data = load_data(options, networks)
     describe(paths, classifier, data)
     images = classifier.pixels.rescale(data.test_images, data.pixels)
     whole, members = classifier.evaluate(images, data.test_labels)

@@ -67,6 +67,7 @@ def test_networks_alone_and_together(call, copies):
 def test_data_are_those_of_the_run_or_what_is_found(call, monkeypatch):
     """Others than those of the training are noted."""
     out = call("evaluate", RUN)
+    assert call("evaluate", WEIGHTS, RUN).splitlines()[0] == out.splitlines()[0]
     assert "note" not in out
     monkeypatch.setenv("MLPCORE_DATA", str(DATA))
     assert call("evaluate", WEIGHTS).splitlines()[4].split()[2:] == out.splitlines()[4].split()[2:]
