@@ -45,7 +45,8 @@ def parse_hidden_layers(text: str) -> tuple[int, ...]:
     parts = [part.strip() for part in name.split(",")]
     check_depth(len(parts))
     for part in parts:
-        if not (part.isascii() and part.isdigit() and 1 <= int(part) <= MAX_WIDTH):
+        digits = part.isascii() and part.isdigit() and len(part) < 10  # int() refuses thousands
+        if not (digits and 1 <= int(part) <= MAX_WIDTH):
             raise InputError(
                 f"architecture {reprlib.repr(text)}: {reprlib.repr(part)} is not a width from 1 "
                 f"to {MAX_WIDTH:,}; {expected}"

@@ -30,10 +30,8 @@ def train(images=X, labels=LABELS, order=ORDER, rate=0.1, **options):
     return lambda b, net: b.train(net, b.put(images), b.put(labels), order, rate, **options)
 
 
-def deform(images=IMAGES, maps=MAPS, taps=TAPS, alpha=1.0, epoch=0, first=0, **options):
-    return lambda b, net: b.deform(
-        b.put(images), b.put(maps), taps, alpha, 0, epoch, first, **options
-    )
+def deform(images=IMAGES, maps=MAPS, taps=TAPS, alpha=1.0, first=0, **options):
+    return lambda b, net: b.deform(b.put(images), b.put(maps), taps, alpha, 0, 0, first, **options)
 
 
 def deform_in_place(b, net):
@@ -45,8 +43,8 @@ def fields(taps=TAPS, seed=0, epoch=0, width=6, indices=(0,)):
     return lambda b, net: b.fields(6, width, taps, 1.0, seed, epoch, indices)
 
 
-def maps(labels=LABELS, angles=ANGLES, scale=0.1, epoch=0, first=0):
-    return lambda b, net: b.affine_maps(b.put(labels), angles, scale, 0, epoch, first)
+def maps(labels=LABELS, angles=ANGLES, scale=0.1, first=0):
+    return lambda b, net: b.affine_maps(b.put(labels), angles, scale, 0, 0, first)
 
 
 def selected(indices):
@@ -62,7 +60,7 @@ def steps(images=X, labels=LABELS, rate=0.1, *more):
 BAD_SIZES = [(), 5, (5, 0), (5, -1, 2), (5, 1.5), (5, True), (2, 10**7)]
 BAD_SIZES += [(841, 10**6, 10**6, 10), (*[1] * 10**5, 0)]
 
-BAD_TEXTS = ["", "0", "-5", "a,b", "100,,5", "1.5", "net6", "9999999", "\u0661\u0660"]
+BAD_TEXTS = ["", "0", "-5", "a,b", "100,,5", "1.5", "net6", "9999999", "1" * 5000, "\u0661\u0660"]
 
 BAD_INDICES = [0.5, 1.0], [-1, 0], [0, 2**31], [0], ["a", "b"]
 
@@ -71,6 +69,7 @@ REFUSED = [
     (train(X[:, :3]), r"images: float32 of shape \(5, 3\), expected float32 of shape \(any, 4\)"),
     (train(labels=LABELS[:4]), r"labels: uint8 of shape \(4,\), expected uint8 of shape \(5\)"),
     (train(labels=LABELS + np.uint8(2)), "labels: from 2 to 2, expected 0 to 1"),
+    (train(order=ORDER.astype(np.int64)), "order: int64"),
     (train(order=ORDER + 1), "order: from 1 to 5, expected 0 to 4"),
     (train(X[:0], LABELS[:0]), "order: from 0 to 4, expected"),
     (train(rate="a"), "learning_rate 'a'"),
@@ -78,24 +77,32 @@ REFUSED = [
     (train(rate=(0.1, -1)), "learning_rate -1"),
     (train(target=1.7159), "target 1.7159: expected"),
     (lambda b, net: b.count_errors(net, X, LABELS[:, None]), "labels"),
+    (lambda b, net: b.count_errors(net, X[:, :3], LABELS), "images"),
     (lambda b, net: b.permutation(2**31 + 1, 0, 0), "n 2147483649"),
     (lambda b, net: b.permutation(5, 0, 2**32), "epoch 4294967296"),
     (lambda b, net: b.permutation(5, 0, 0, out=b.put(ORDER[:4].copy())), "out"),
     (maps(LABELS.astype(np.int64)), "labels: int64"),
     (maps(angles=ANGLES[:10]), "angles"),
     (maps(scale=1), "scale 1: expected 0 or more"),
+    (maps(scale="0.1"), "scale '0.1': expected a number"),
     (maps(first=-1), "first -1"),
     (fields(seed=-1), "seed -1"),
     (fields(epoch=-1), "epoch -1"),
+    (fields(TAPS[0]), "taps: float32 of shape"),
+    (fields(TAPS[:0]), "number of pixels of a cell 0: expected"),
     (fields(TAPS[:, :0]), "number of taps 0: expected"),
     (fields(width=MAX_SIDE + 1), f"images of 6 x {MAX_SIDE + 1}"),
     (fields(indices=[-1]), "indices"),
     (deform(WIDE), "images of 1 x 2049"),
+    (deform(IMAGES[0]), "images: float32 of shape"),
     (deform(alpha=2e6), "alpha 2e.06: expected a number from"),
-    (deform(epoch=2**32), "epoch 4294967296"),
+    (deform(alpha="1"), "alpha '1': expected a number"),
     (deform(first=2**31 - 1), "first 2147483647"),
     (deform(background=None), "background None: expected a number"),
     (lambda b, net: b.deform_by(WIDE, MAPS, FIELD), "images of 1 x 2049"),
+    (lambda b, net: b.deform_by(IMAGES[0], MAPS, FIELD), "images: float32 of shape"),
+    (lambda b, net: b.deform_by(IMAGES, MAPS[:4], FIELD), "affine: float32 of shape"),
+    (lambda b, net: b.deform_by(IMAGES, MAPS, FIELD[:4]), "displacement: float32 of shape"),
 ]
 
 
@@ -110,6 +117,8 @@ REFUSED_ON_A_CPU = [
     (steps(rate=-1.0), "learning_rate"),
     (steps(X, LABELS, 0.1, 9.0), "target"),
     (steps(X, LABELS, 0.1, 1.0, np.full(5, -1, np.float32)), "sample_weight -1"),
+    (steps(X, LABELS, 0.1, 1.0, np.ones(3, np.float32)), "sample_weight: float32 of shape"),
+    (steps(X, LABELS, 0.1, 1.0, None, "1"), "weight_decay '1': expected a number"),
     (steps(X, LABELS, 0.1, 1.0, None, -1.0), "weight_decay -1: expected 0 or more"),
     (maps(angles=ANGLES * np.nan), "angles: expected finite numbers"),
     (deform(maps=MAPS * np.float32(np.nan)), "affine: expected finite numbers"),
