@@ -159,10 +159,7 @@ def check_decay(weight_decay: float) -> None:
 
 def check_weights(weights: AnyArray) -> None:
     """Raises InputError unless all weights of samples are finite and 0 or more."""
-    if isinstance(weights, np.ndarray):
-        bad = np.flatnonzero(~((weights >= 0) & np.isfinite(weights)))
-        if len(bad):
-            raise InputError(
-                f"sample_weight {weights[bad[0]]:g} of sample {bad[0]}: "
-                "expected 0 or more, and finite"
-            )
+    bad = np.flatnonzero(~((weights >= 0) & np.isfinite(weights)))
+    if len(bad):
+        found = f"sample_weight {weights[bad[0]]:g} of sample {bad[0]}"
+        raise InputError(f"{found}: expected 0 or more, and finite")
