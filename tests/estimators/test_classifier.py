@@ -213,7 +213,7 @@ def test_weights_in_scikit_learns_orientation(settings):
     assert set(mlp.predict(X)) == {1}
 
 
-@pytest.mark.parametrize("labels", [[-5, 0, 1], ["0", "05", "1"], ["a", "b", "c"]])
+@pytest.mark.parametrize("labels", [[-5.0, 0.0, 1.0], ["0", "05", "1"], ["a", "b", "c"]])
 def test_similar_labels_are_those_of_y(labels):
     """The last label is number 2 for the network."""
 

@@ -38,6 +38,7 @@ PARAMETERS = {
         "deformation": [True, DeformationParameters(similar_labels=7)],
         "image_shape": [None, (5, 5), 35, (5, -7)],
         "threads": ["2"],
+        "backend": ["mmx"],
     },
     "deformer": {
         "similar_labels": [1, "17"],
@@ -45,6 +46,7 @@ PARAMETERS = {
         "background": ["black", np.float32("inf"), float("nan"), -(10**400)],
         "random_state": [1.5],
         "threads": [0],
+        "backend": ["mmx"],
         "channels": ["middle"],
     },
     "deform": {

@@ -22,16 +22,12 @@ def test_importing_mlpcore_loads_no_heavy_library_and_starts_no_thread(tmp_path)
     subprocess.run([sys.executable, "-c", code], check=True, cwd=tmp_path)
 
 
-@pytest.mark.parametrize("estimator", [ElasticDeformer, OnlineMLPClassifier])
-def test_pickles_do_not_name_the_module(estimator):
+@pytest.mark.parametrize("estimator", [ElasticDeformer, OnlineMLPClassifier, StreamMLPClassifier])
+def test_pickles_do_not_name_the_module_and_dask_tells_what_was_learnt(estimator):
+    """Otherwise Dask would take the predictions of one for those of another."""
     texts = {argument for _, argument, _ in pickletools.genops(pickle.dumps(estimator()))}
     assert "mlpcore" in texts
-    assert estimator.fit.__module__ not in texts
-
-
-@pytest.mark.parametrize("estimator", [ElasticDeformer, OnlineMLPClassifier, StreamMLPClassifier])
-def test_dask_tells_what_was_learnt(estimator):
-    """Otherwise it would take the predictions of one for those of another."""
+    assert estimator.__init__.__module__ not in texts
     tokenize = pytest.importorskip("dask.base").tokenize
     fitted = estimator()
     fitted.learnt_ = 3
