@@ -56,8 +56,8 @@ if TYPE_CHECKING:
     from mlpcore.training import Trainer as Trainer
     from mlpcore.training import TrainingConfig as TrainingConfig
 
-#: The names of each module, or its own. It is imported when one of them is first used, because
-#: NumPy takes a tenth of a second to import, and scikit-learn a whole one.
+#: Modules, with their public names or the module's own. A module is imported when a name is first
+#: used, because NumPy takes a tenth of a second to import, and scikit-learn a whole one.
 _NAMES = {
     "mlpcore.backends": "backends",
     "mlpcore.data.dataset": "dataset Dataset",

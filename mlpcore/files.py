@@ -123,15 +123,11 @@ def atomic_write(path: StrPath, *parts: bytes, locked: Lock | None = None) -> No
                 temporary.unlink()
             raise
         with contextlib.suppress(OSError):  # some systems cannot make a rename durable
-            _sync_folder(path.parent)
-
-
-def _sync_folder(folder: Path) -> None:
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
+            descriptor = os.open(path.parent, os.O_RDONLY)
+            try:
+                os.fsync(descriptor)
+            finally:
+                os.close(descriptor)
 
 
 def _replace(temporary: Path, path: Path) -> None:

@@ -105,8 +105,8 @@ class StreamMLPClassifier(Classifier):  # type: ignore[misc]
         y
             The label: any hashable object but None.
         w
-            A factor of the learning rate, 0 or more. A warning tells of one that makes the step
-            unstable.
+            A factor of the learning rate, 0 or more. After the step, a warning tells of one that
+            makes it unstable.
 
         Raises
         ------

@@ -174,7 +174,8 @@ def known_classes(classes: ArrayLike | None, known: AnyArray | None) -> AnyArray
             raise InputError("classes None: expected all labels in the first partial_fit")
         return known
     given = check_classes(classes, "classes")
-    check_known("classes", given, given if known is None else known)
+    if known is not None:
+        check_known("classes", given, known)
     return given
 
 
