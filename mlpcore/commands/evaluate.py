@@ -73,16 +73,12 @@ def load_data(options: argparse.Namespace, networks: Sequence[TrainedNetwork]) -
     if known and not options.data and not options.dataset:
         return known[0].load()
     data = dataset.load(options.data, name=options.dataset, value_range=first.pixels)
-    made, found = (
-        f"images of {height} x {width} and {n_classes} classes"
-        for (height, width), n_classes in (
-            (first.pixels.image_shape, len(first.classes)),
-            (data.image_shape, data.n_classes),
-        )
-    )
+    made = *first.pixels.image_shape, len(first.classes)
+    found = *data.image_shape, data.n_classes
     if made != found:
+        kind = "images of {} x {} and {} classes".format
         raise InputError(
-            f"{shown(first.path)} is a network for {made}: expected {found} for "
+            f"{shown(first.path)} is a network for {kind(*made)}: expected {kind(*found)} for "
             f"{data.name}; --data names other data"
         )
     return data

@@ -58,17 +58,15 @@ def train(run: Run, trainer: Trainer, data: Dataset, console: Console, command: 
     return 128 + signals[0] if signals else 0
 
 
-def is_reported(folder: Path) -> bool:
-    """Whether the folder of a run has its report with figures."""
-    return (folder / REPORT).is_file() and any((folder / "figures").glob("*"))
-
-
-def show_finished(run: Run, state: TrainingState, console: Console) -> None:
-    """Prints the result of a run that is finished and has its report."""
+def show_finished(run: Run, state: TrainingState, console: Console) -> bool:
+    """Prints the result of a finished run, if it has its report with figures; returns whether."""
+    path, n = run.folder / REPORT, run.config.epochs
+    if not path.is_file() or not any((run.folder / "figures").glob("*")):
+        return False
     console.print(text_table(result_table(run.config, run.data, state)))
-    n = run.config.epochs
     console.print(f"finished: {n} of {n} epochs done; a greater --epochs goes on")
-    console.print(f"report: {shown(run.folder / REPORT)}")
+    console.print(f"report: {shown(path)}")
+    return True
 
 
 def _describe(run: Run, trainer: Trainer, data: Dataset, console: Console) -> None:

@@ -248,8 +248,8 @@ def resume(options: Options, console: Console) -> int:
         state, config = run.load(), run.config
         if options.get("epochs", config.epochs) != config.epochs:
             config = config.with_epochs(options["epochs"], state.begun)
-        if state.epoch == config.epochs == run.config.epochs and runs.is_reported(folder):
-            runs.show_finished(run, state, console)
+        done = state.epoch == config.epochs == run.config.epochs
+        if done and runs.show_finished(run, state, console):
             return 0
         if state.epoch < config.epochs:
             check_writable(folder)  # rather than lose an epoch that cannot be saved
