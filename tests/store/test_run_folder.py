@@ -60,6 +60,8 @@ def test_a_full_disk_at_the_start_leaves_nothing(tmp_path, monkeypatch, calls_be
     monkeypatch.setattr(os, "fsync", Mock(side_effect=calls))
     refusal(start_run, tmp_path / "runs" / "x", CONFIG_3, DATA)
     assert os.listdir(tmp_path / "runs" / "x") == [LOCK_FILE]
+    monkeypatch.undo()
+    run_folder.check_output(tmp_path / "runs" / "x")  # which does not refuse another try
 
 
 @pytest.mark.parametrize(("taken", "saved"), [(0.01, [0, 1, 2, 3]), (0.02, [0, 2, 3]), (9, [0, 3])])
