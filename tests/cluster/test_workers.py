@@ -156,6 +156,10 @@ def test_a_scheduler_that_is_not_there(cluster, monkeypatch):
     with socket.create_server(("127.0.0.1", 0)) as silent:
         silent = f"tcp://127.0.0.1:{silent.getsockname()[1]}"
         assert refusal(check_scheduler, silent).startswith(f"no Dask scheduler at {silent}: ")
+        # Another protocol's first bytes would be a length of a message.
+        monkeypatch.setattr(members.distributed.comm, "connect", Mock(side_effect=MemoryError))
+        assert refusal(check_scheduler, silent).endswith(": no answer of one within 0.1 seconds")
+    assert refusal(check_scheduler, silent).startswith(f"no Dask scheduler at {silent}: [Errno")
 
 
 OTHERS = [

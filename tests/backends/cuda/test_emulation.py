@@ -61,13 +61,15 @@ def test_kernels_stay_within_bounds():
     assert result.returncode == 0, result.stdout + result.stderr
 
 
-def test_words_go_up_as_often_as_down():
+def test_words_go_up_as_often_as_down_and_a_nan_stays_one():
     driver = EmulatedDriver(ROOT / "tests" / "support" / "snippets.cu")
     values = np.arange(0x3F800000, 0x3F800000 + 504, dtype=np.uint32)
+    values[-4:] = 0x7F800001, 0x7FFFFFFF, 0x7F800000, 0xFF800000  # NaN, NaN and infinities
     put = CudaBackend(driver).put
     given, words = put(values.view(np.float32)), put(np.zeros_like(values))
     arguments = given.address, words.address
     driver.launch(Launch("store_kernel", (1, 1, 1), (504, 1, 1), arguments))
     errors = np.asarray(words).astype(int) - values
+    assert np.isnan(np.asarray(words).view(np.float32)[-4:-2]).all()
     assert set(errors) == {-1, 0, 1}
     assert errors.sum() == 0
