@@ -23,3 +23,9 @@ def test_known_answers(counter, key, result):
     )
     assert philox.philox4x32(counter, key[0] | key[1] << 32).tolist() == result
     assert philox.philox4x32(counter, np.uint64(key[0] | key[1] << 32)).tolist() == result
+
+
+def test_initial_values_of_many_weights():
+    """The last block is number 2^16, which a draw of its own begins with."""
+    last = philox.to_uniform(philox.philox4x32([2**16, 7, 0, philox.WEIGHTS], 3))
+    assert np.array_equal(philox.initial_values(2**18 + 4, 3, 7)[-4:], last.astype(np.float32))

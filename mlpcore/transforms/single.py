@@ -94,11 +94,10 @@ class RandomMap:
         of_x, of_y = self._parameters
         if of_x is of_y:
             return deform_selected(images, _FIRST, _LABEL, of_x, *self._drawn, background, out)
-        result = np.empty_like(images) if out is None else out
         field = self.displacement(*images.shape[2:])[None]
-        for plane, value in enumerate(background.tolist()):
-            result[:, plane] = self._backend.deform_by(images[:, plane], _UNTURNED, field, value)
-        return result
+        planes = zip(images.swapaxes(0, 1), background.tolist())
+        moved = [self._backend.deform_by(plane, _UNTURNED, field, value) for plane, value in planes]
+        return np.stack(moved, axis=1)
 
     def mask(self, mask: AnyArray, fill: float | Sequence[float], channels: int) -> AnyArray:
         """A mask (planes, h, w) of any type; each pixel is the nearest one at its source."""
