@@ -6,7 +6,6 @@ from libc.stdint cimport int32_t, uint8_t, uint32_t
 from cpython.exc cimport PyErr_CheckSignals
 from cpython.pystate cimport PyThreadState, PyThreadState_Get
 
-
 import reprlib
 
 import numpy as np

@@ -24,7 +24,6 @@ from mlpcore.typing import AnyArray
 #: Less free memory than this cannot hold a network and data worth training.
 MIN_FREE_BYTES = 256 << 20
 
-
 #: The resident kernel, whose only parameter is the address of a job.
 KERNEL = "resident_train_kernel"
 
