@@ -73,6 +73,7 @@ def test_damaged_files_are_refused_in_one_line(tmp_path, dtype):
     """Cut anywhere, longer, or with a bit that is flipped in any byte."""
     path = tmp_path / "network.safetensors"
     write_network(path, Network((4, 3, 2), 1), {"epoch": "7"}, dtype)
+    assert read_network(path)[1]["epoch"] == "7"
     good = path.read_bytes()
     contents = [good + b" "]
     for k, byte in enumerate(good):
