@@ -31,8 +31,8 @@ MIN_SIDE, WORKING_SIDE = 8, 256
 
 #: A smaller picture shows no lines beside a digit. Lines run along so large a share of a picture,
 #: and are thinner than the next share of its shorter side. The edge of a table is thinner than the
-#: last one.
-MIN_RULED, RUN, THIN, DEPTH = 24, 0.9, 0.08, 0.2
+#: third one. What is left at the border of a line that was cut along runs along the last one.
+MIN_RULED, RUN, THIN, DEPTH, REST = 24, 0.9, 0.08, 0.2, 0.5
 
 #: The most ink beside an edge. More is there if what seems to be an edge is ground.
 MAX_BESIDE = 0.25
@@ -155,7 +155,11 @@ def _between_edges(grey: UInt8Array) -> UInt8Array:
         dark = 255 - dark
     if np.median(dark) or min(grey.shape) < MIN_RULED:
         return grey
-    top, bottom, left, right = depths = [_edge(view) for view in _views(dark)]
+    top = bottom = left = right = 0
+    for _ in range(2):  # lines at two sides may hide those at the others
+        inside = dark[top : height - bottom, left : width - right]
+        views = zip((top, bottom, left, right), _views(inside))
+        top, bottom, left, right = depths = [depth or _edge(view) for depth, view in views]
     inside = dark[top : height - bottom, left : width - right]
     if not inside.any() or inside.mean(axis=1).max() >= 255 * RUN:
         return grey
@@ -173,7 +177,9 @@ def _views(image: UInt8Array) -> tuple[UInt8Array, ...]:
 def _edge(dark: UInt8Array) -> int:
     """How many rows at the top end with the first line along the width; 0 without one."""
     share = dark.mean(axis=1) / 255
-    rows = np.flatnonzero(share[: int(DEPTH * len(dark))] >= RUN)
+    least = np.full(int(DEPTH * len(dark)), RUN)
+    least[: max(1, len(dark) // 48)] = REST
+    rows = np.flatnonzero(share[: len(least)] >= least)
     if not len(rows):
         return 0
     begin = int(rows[np.diff(rows, append=len(dark) + 1) > 1][0]) + 1

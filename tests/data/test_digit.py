@@ -146,6 +146,18 @@ def test_a_frame_leaves_no_trace(sides, thick):
         assert_same_digit(framed(written(k), thick, sides), k)
 
 
+def test_a_frame_around_a_narrow_digit():
+    """Its upright lines take a quarter of each row, or it is broken at the border."""
+    one = np.full((36, 12), pictures.PAPER, np.uint8)
+    one[4:32, 4:8] = pictures.INK
+    rest = np.pad(one, 8, constant_values=pictures.PAPER)
+    for view in (rest, rest[::-1], rest.T, rest.T[::-1]):
+        view[0, np.arange(len(view[0])) % 6 > 0] = pictures.INK
+    expected = pixels_of(np.pad(one, 20, mode="edge"))
+    for cell in framed(one, 5), 255 - framed(one, 5), rest, 255 - rest:
+        assert difference_nearby(pixels_of(cell), expected) < REMAINING
+
+
 @pytest.mark.parametrize("pale", [50, 110, 150])
 def test_the_rest_of_a_line_that_was_cut_along_leaves_no_trace(pale):
     """At the border, as dark as the line or paler, beside whole lines or alone."""
