@@ -95,13 +95,17 @@ def test_training_and_deformation_through_the_driver(cuda, monkeypatch):
     assert cuda.stack == []  # no context stays current
 
 
-def test_memory_is_freed_in_any_thread(cuda):
+@pytest.mark.filterwarnings("error")
+def test_memory_is_freed_in_any_thread_and_silently(cuda):
     arrays = [backends.get("cuda").put(np.zeros(1000, np.float32))]
     assert len(cuda.allocated) == 1
     thread = threading.Thread(target=arrays.clear)
     thread.start()
     thread.join()
     assert not cuda.allocated
+    array = backends.get("cuda").put(np.zeros(1000, np.float32))
+    cuda.Context.push = failing("the device was lost")
+    del array  # nobody can act on what is raised while an object is collected
 
 
 def test_resident_training_through_the_driver(cuda, reference):
