@@ -188,7 +188,9 @@ def warn_of_steps(samples: Samples, learning_rate: float) -> None:
     """Warns of a weight above 1 that makes the step of a sample in `partial_fit` unstable."""
     if samples.weights is None:
         return
-    steps = learning_rate * (1 + row_norms(samples.inputs, squared=True))
+    # Float32's infinity would be no number beside a weight of 0.
+    squares = np.minimum(row_norms(samples.inputs, squared=True), 1e38, dtype=np.float64)
+    steps = learning_rate * (1 + squares)
     worst = int((steps * samples.weights * (samples.weights > 1)).argmax())
     warn_of_unstable_step(
         float(samples.weights[worst]),
