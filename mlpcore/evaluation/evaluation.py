@@ -1,4 +1,4 @@
-"""Outputs beside labels: errors, their interval, confusions."""
+"""Outputs compared with labels: errors, their interval, confusions."""
 
 from __future__ import annotations
 

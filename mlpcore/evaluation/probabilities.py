@@ -48,8 +48,8 @@ def of_outputs(outputs: AnyArray, target: float = 1.0) -> Float64Array:
 def nearest_distributions(points: Float64Array) -> Float64Array:
     """The nearest points (n, k) whose coordinates are not negative and have a sum of 1.
 
-    The nearest point is max(point - c, 0), with the constant c that makes the sum 1. Of the numbers
-    c with which the k greatest coordinates alone would have this sum, it is the greatest (Duchi et
+    The nearest point is max(point - c, 0), with the constant c that makes the sum 1. It is the
+    greatest of the k constants that do so for the 1, 2 ... k greatest coordinates alone (Duchi et
     al. 2008, "Efficient projections onto the l1-ball for learning in high dimensions", Figure 1).
     """
     descending = -np.sort(-points, axis=1)

@@ -91,7 +91,7 @@ def check_takes_digits(pixels: PixelSpec, name: str) -> None:
 def images_of_pixels(values: object, trained: TrainedNetwork, stacklevel: int) -> Float32Array:
     """Images of arrays that have the shape and the values of the arrays of the training.
 
-    `stacklevel` is as in `warnings.warn`, here: it tells whose line a warning names.
+    `stacklevel` is that of `warnings.warn` in this function: it tells whose line a warning names.
     """
     pixels: AnyArray = real_array("pixels", values)
     height, width = shape = trained.pixels.pixel_shape
