@@ -36,19 +36,7 @@ FOREIGN = (
 )
 
 #: How the names of such files end.
-SUFFIXES = (
-    ".png",
-    ".jpg",
-    ".jpeg",
-    ".gif",
-    ".bmp",
-    ".tif",
-    ".tiff",
-    ".webp",
-    ".ppm",
-    ".pgm",
-    ".pbm",
-)
+SUFFIXES = ".png", ".jpg", ".jpeg", ".gif", ".bmp", ".tif", ".tiff", ".webp", ".ppm", ".pgm", ".pbm"
 
 MAX_FILE_BYTES = 2**26
 MAX_PIXELS = 2**26  # 67 million: the cameras of phones have 50 million
