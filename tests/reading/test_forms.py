@@ -63,6 +63,13 @@ def test_from_150_to_600_dpi(scale):
     check_places(found, scale * centres, columns, within=5 * scale)
 
 
+@pytest.mark.parametrize("line, lost", [(1, 0.02), (2, 0.1)])
+def test_noise_leaves_holes_in_lines(line, lost):
+    ink, centres, columns = page(line=line)
+    ink[np.random.default_rng(0).random(ink.shape) < lost] = 0
+    check_places(read(scan(ink)), centres, columns)
+
+
 def test_boxes_that_the_border_cuts():
     ink, centres, columns = page("table")
     check_places(read(scan(ink)[:, :-62]), centres, columns)
