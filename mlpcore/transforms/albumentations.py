@@ -9,7 +9,15 @@ import numpy as np
 from albumentations.core.transforms_interface import DualTransform
 from albumentations.core.type_definitions import ALL_TARGETS
 
-from mlpcore.transforms.single import Fill, RandomMap, axis_parameters, check_fill
+from mlpcore.errors import InputError
+from mlpcore.transforms.single import (
+    Fill,
+    RandomMap,
+    axis_parameters,
+    check_fill,
+    image_of,
+    planes_of,
+)
 from mlpcore.typing import AnyArray
 
 
@@ -68,15 +76,16 @@ class ElasticDeformation(DualTransform):  # type: ignore[misc]
 
     def apply(self, img: AnyArray, seed: int, **params: Any) -> AnyArray:
         """An image (h, w) or (h, w, channels), deformed."""
-        planes = _planes(img)
-        image = self._map(seed).image(planes, self.fill, len(planes))
-        return np.moveaxis(image, 0, -1).reshape(img.shape)
+        planes = planes_of(img)
+        return image_of(self._map(seed).image(planes, self.fill, len(planes)), img)
 
     def apply_to_mask(self, mask: AnyArray, seed: int, **params: Any) -> AnyArray:
         """A mask (h, w) or (h, w, channels), moved along."""
-        planes = _planes(mask)
-        moved = self._map(seed).mask(planes, self.fill_mask, len(planes))
-        return np.moveaxis(moved, 0, -1).reshape(mask.shape)
+        if mask.shape[:2] != params["shape"][:2]:
+            found, size = (f"{h} x {w}" for h, w in (mask.shape[:2], params["shape"][:2]))
+            raise InputError(f"a mask of {found} pixels: expected {size}, as the image has")
+        planes = planes_of(mask)
+        return image_of(self._map(seed).mask(planes, self.fill_mask, len(planes)), mask)
 
     def apply_to_keypoints(self, keypoints: AnyArray, seed: int, **params: Any) -> AnyArray:
         """Keypoints (k, 2 or more), x and y in pixels first, moved along."""
@@ -98,8 +107,3 @@ class ElasticDeformation(DualTransform):  # type: ignore[misc]
 
     def _map(self, seed: int) -> RandomMap:
         return RandomMap(self._deformation, seed)
-
-
-def _planes(image: AnyArray) -> AnyArray:
-    """A view (channels, h, w)."""
-    return image[None] if image.ndim == 2 else np.moveaxis(image, -1, 0)

@@ -56,6 +56,16 @@ def check_fill(name: str, fill: Any) -> None:
         check_background(value, np.dtype(np.float32), name)
 
 
+def planes_of(image: AnyArray) -> AnyArray:
+    """A view (channels, h, w) of an image (h, w) or (h, w, channels)."""
+    return image[None] if image.ndim == 2 else np.moveaxis(image, -1, 0)
+
+
+def image_of(planes: AnyArray, like: AnyArray) -> AnyArray:
+    """Planes (channels, h, w) in the shape of the image `like`."""
+    return np.moveaxis(planes, 0, -1).reshape(like.shape)
+
+
 class RandomMap:
     """The map of a seed, 0 to 2**64 - 1, by one thread of the CPU."""
 
@@ -74,14 +84,11 @@ class RandomMap:
 
     def image(self, image: AnyArray, fill: Fill, channels: int) -> AnyArray:
         """Images (planes, h, w) of so many channels, of any real type, with `fill` around them."""
-        image = real_array("image", image, finite=False)
+        image = real_array("image", image)
         if not image.size:
             return image.copy()
         check_values("image", image)
-        if fill is None:
-            around = border_values(image[:, None]).astype(float).tolist()
-        else:
-            around = _per_plane(fill, len(image), channels)
+        around = _per_plane(fill, image, channels)
         result = np.empty(image.shape, image.dtype)
         around = np.clip(around, *limits_of(image.dtype)).tolist()
         deform_values(image[None], result[None], self._deform, around)
@@ -99,9 +106,9 @@ class RandomMap:
         moved = [self._backend.deform_by(plane, _UNTURNED, field, value) for plane, value in planes]
         return np.stack(moved, axis=1)
 
-    def mask(self, mask: AnyArray, fill: float | Sequence[float], channels: int) -> AnyArray:
+    def mask(self, mask: AnyArray, fill: Fill, channels: int) -> AnyArray:
         """A mask (planes, h, w) of any type; each pixel is the nearest one at its source."""
-        fills = _per_plane(fill, len(mask), channels)
+        fills = _per_plane(fill, mask, channels)
         for value in set(fills):
             check_background(value, mask.dtype, "fill of a mask", EXACT_OF_MASKS)
         moved = move_masks(mask[None], self.displacement(*mask.shape[1:])[None], fills)[0]
@@ -118,11 +125,13 @@ class RandomMap:
         return move_boxes(boxes, self.displacement(height, width))
 
 
-def _per_plane(fill: float | Sequence[float], n: int, channels: int) -> list[float]:
-    """The value around each of n planes."""
+def _per_plane(fill: Fill, planes: AnyArray, channels: int) -> list[float]:
+    """The value around each plane of (n, h, w)."""
+    if fill is None:
+        return border_values(planes[:, None]).astype(float).tolist()
     values: list[Any] = list(fill) if isinstance(fill, (list, tuple)) else [fill]
     if len(values) not in (1, channels):
         raise InputError(
             f"fill {reprlib.repr(fill)}: expected one value, or {channels} for as many channels"
         )
-    return [float(each) for each in values * n][:n]
+    return [float(each) for each in values * len(planes)][: len(planes)]

@@ -15,10 +15,20 @@ from torchvision.transforms.v2 import functional as F
 
 from mlpcore.checks import tensor_values
 from mlpcore.errors import InputError
-from mlpcore.transforms.single import Fill, RandomMap, axis_parameters, check_fill
+from mlpcore.transforms.single import (
+    Fill,
+    RandomMap,
+    axis_parameters,
+    check_fill,
+    image_of,
+    planes_of,
+)
 from mlpcore.typing import AnyArray
 
 _KEYPOINTS = getattr(tv_tensors, "KeyPoints", ())  # newer than the oldest torchvision
+
+#: Modes of PIL whose pixels are places of a palette, which have no mean.
+_INDEXED = "P", "PA"
 
 
 class ElasticDeformation(Transform):  # type: ignore[misc]
@@ -27,7 +37,8 @@ class ElasticDeformation(Transform):  # type: ignore[misc]
     Takes what the transforms of torchvision take: PIL images, tensors (..., height, width) and
     `tv_tensors`, alone or in any nest. Masks show the nearest pixel. Keypoints move exactly as what
     is at them. Bounding boxes become the boxes around what they held; they cannot be rotated ones.
-    All images of a batch get the same map. Torch's global generator draws the map.
+    All images of a batch get the same map, and so does all of a sample, which is of one size.
+    Indices of a palette are moved like masks. Torch's global generator draws the map.
 
     Parameters
     ----------
@@ -65,7 +76,14 @@ class ElasticDeformation(Transform):  # type: ignore[misc]
         self.fill = fill
 
     def make_params(self, flat_inputs: list[Any]) -> dict[str, Any]:
-        """The random map of a sample."""
+        """The random map of a sample, or an InputError if its inputs differ in size."""
+        for each in flat_inputs:
+            if isinstance(each, torch.Tensor) and each.ndim < 2:
+                raise InputError(f"input of shape {tuple(each.shape)}: expected (..., h, w)")
+        sizes = sorted({tuple(F.get_size(each)) for each in flat_inputs})
+        if len(sizes) > 1:
+            found = " and ".join(f"{height} x {width}" for height, width in sizes)
+            raise InputError(f"a sample of {found} pixels: expected inputs of one size")
         seed = int(torch.randint(2**63 - 1, ()))
         return {"map": RandomMap(self._deformation, seed)}
 
@@ -73,8 +91,7 @@ class ElasticDeformation(Transform):  # type: ignore[misc]
         """One input of a sample, deformed by the sample's map."""
         drawn: RandomMap = params["map"]
         if isinstance(inpt, PIL.Image.Image):
-            pixels = self._planes(F.pil_to_tensor(inpt), drawn, type(inpt))
-            return F.to_pil_image(pixels, mode=inpt.mode)
+            return self._picture(inpt, drawn)
         if isinstance(inpt, tv_tensors.BoundingBoxes):
             return _boxes(inpt, drawn)
         if isinstance(inpt, _KEYPOINTS):
@@ -83,14 +100,21 @@ class ElasticDeformation(Transform):  # type: ignore[misc]
         result = self._planes(inpt, drawn)
         return tv_tensors.wrap(result, like=inpt) if type(inpt) is not torch.Tensor else result
 
-    def _planes(
-        self, images: torch.Tensor, drawn: RandomMap, kind: type | None = None
-    ) -> torch.Tensor:
-        """Images or a mask (..., h, w), given as another type than `images` if `kind` is one."""
+    def _picture(self, picture: PIL.Image.Image, drawn: RandomMap) -> PIL.Image.Image:
+        pixels = np.asarray(picture)
+        planes, fill = planes_of(pixels), self._fill_of(type(picture))
+        move = drawn.mask if picture.mode in _INDEXED else drawn.image
+        moved = image_of(move(planes, fill, len(planes)), pixels)
+        result = picture.copy()  # of any mode, and with its palette
+        result.frombytes(moved.tobytes(), "raw", "1;8" if picture.mode == "1" else picture.mode)
+        return result
+
+    def _planes(self, images: torch.Tensor, drawn: RandomMap) -> torch.Tensor:
+        """Images or a mask (..., h, w)."""
         shape = images.shape
         channels = shape[-3] if len(shape) > 2 else 1
         planes = _array(images).reshape(math.prod(shape[:-2]), *shape[-2:])
-        fill = self._fill_of(kind or type(images))
+        fill = self._fill_of(type(images))
         if isinstance(images, tv_tensors.Mask):
             return _like(drawn.mask(planes, 0 if fill is None else fill, channels), images)
         return _like(drawn.image(planes, fill, channels), images)
@@ -120,7 +144,9 @@ def _like(values: AnyArray, tensor: torch.Tensor) -> torch.Tensor:
 def _boxes(boxes: tv_tensors.BoundingBoxes, drawn: RandomMap) -> tv_tensors.BoundingBoxes:
     if boxes.format.value not in ("XYXY", "XYWH", "CXCYWH"):
         raise InputError(f"bounding boxes are {boxes.format.value}, expected ones that are upright")
-    upright = F.convert_bounding_box_format(boxes, new_format="XYXY")
-    moved = _like(drawn.boxes(_array(upright), *boxes.canvas_size), upright)
+    exact = tv_tensors.wrap(boxes.double(), like=boxes)  # centres may lie between whole numbers
+    upright = F.convert_bounding_box_format(exact, new_format="XYXY")
+    moved = torch.from_numpy(drawn.boxes(_array(upright), *boxes.canvas_size)).to(boxes.device)
     clamped = F.clamp_bounding_boxes(tv_tensors.wrap(moved, like=upright))
-    return F.convert_bounding_box_format(clamped, new_format=boxes.format)
+    result = F.convert_bounding_box_format(clamped, new_format=boxes.format)
+    return tv_tensors.wrap(_like(_array(result), boxes), like=boxes)

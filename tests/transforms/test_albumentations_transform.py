@@ -84,3 +84,5 @@ def test_what_is_refused(settings):
         ElasticDeformation(**settings)
     with pytest.raises(InputError, match="keypoints: expected finite"):
         ElasticDeformation().apply_to_keypoints(np.array([[0, np.inf]]), seed=0, shape=(9, 9))
+    with pytest.raises(InputError, match="a mask of 20 x 50 pixels: expected 40 x 50"):
+        ElasticDeformation(p=1)(image=WHITE, mask=MASK[:20])

@@ -65,6 +65,32 @@ def test_images_of_all_kinds():
     assert np.array_equal(np.asarray(picture), expected.permute(1, 2, 0))
 
 
+@pytest.mark.parametrize("mode", ["1", "P", "PA", "LA", "I;16", "I;16B", "F", "LAB"])
+def test_pictures_of_all_modes(mode):
+    """They keep mode and palette, and get the map that the tensor of their pixels gets."""
+    grey = np.random.default_rng(0).integers(0, 250, (40, 50)).astype(np.uint8)
+    if mode.startswith("I;16"):
+        wide = grey.astype(">u2" if mode == "I;16B" else "<u2") * 200
+        given = PIL.Image.frombytes(mode, (50, 40), wide.tobytes())
+    elif mode == "LAB":
+        given = PIL.Image.frombytes(mode, (50, 40), np.stack([grey] * 3, axis=-1).tobytes())
+    else:
+        picture = PIL.Image.fromarray(grey)
+        given = picture.convert("P").convert(mode) if mode == "PA" else picture.convert(mode)
+    pixels, result = np.asarray(given), deformed(given)
+    shown = np.asarray(result)
+    assert (result.mode, result.size, shown.dtype) == (mode, (50, 40), pixels.dtype)
+    assert not np.array_equal(shown, pixels)
+    first = pixels.reshape(40, 50, -1)[..., 0].astype(pixels.dtype.newbyteorder("="))
+    if mode.startswith("P"):
+        assert result.getpalette() == given.getpalette()
+        around = float(np.sort([*first[0], *first[-1], *first[:, 0], *first[:, -1]])[90])
+        expected = deformed(tv_tensors.Mask(first), fill={tv_tensors.Mask: around})
+    else:
+        expected = deformed(torch.from_numpy(first))
+    assert np.array_equal(shown.reshape(40, 50, -1)[..., 0], expected)
+
+
 def test_a_type_that_numpy_lacks():
     expected = deformed(WHITE / 255)
     half = deformed((WHITE / 255).bfloat16())
@@ -91,6 +117,14 @@ def test_a_pair_of_alphas_is_for_x_and_for_y():
     points = tv_tensors.KeyPoints(CORNERS, canvas_size=(40, 50))
     moved = deformed(points, sigma=[6, 6], alpha=(40, 0), beta=0, gamma=0)
     assert torch.equal(moved[:, 1], CORNERS[:, 1]) and not torch.equal(moved, CORNERS)
+
+
+@pytest.mark.parametrize("kind", ["XYXY", "XYWH", "CXCYWH"])
+def test_boxes_of_whole_numbers_are_rounded_once(kind):
+    centres, sides = np.random.default_rng(0).integers(1, 12, (2, 99, 2))
+    rest = centres + sides if kind == "XYXY" else sides
+    given = boxes(torch.tensor(np.hstack([centres + 6, rest + 6 * (kind == "XYXY")])), kind)
+    assert torch.equal(deformed(given, alpha=0, beta=0, gamma=0), given)
 
 
 def test_no_objects():
@@ -125,6 +159,10 @@ REFUSED = [
     (apply(sigma=(5, 6)), r"^sigma \(5, 6\): expected a number"),
     (apply(fill=float("nan")), "fill nan"),
     (apply(fill={torch.Tensor: float("inf")}), "fill inf"),
+    (apply(torch.ones(9)), r"shape \(9,\): expected"),
+    (apply(torch.full((9, 9), torch.inf)), "image holds NaN or infinity"),
+    (apply(tv_tensors.Image(WHITE), tv_tensors.Mask(WHITE[0, :20])), "20 x 50 and 40 x 50 pixels"),
+    (apply(sample()["mask"], sample()["boxes"], WHITE[:, :9]), "9 x 50 and 40 x 50 pixels"),
     (apply(WHITE, fill=(1, 2)), r"fill .*: expected one value, or 3"),
     (apply(torch.ones(3, 9, 9).requires_grad_()), "input is a tensor"),
     (
