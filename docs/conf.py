@@ -51,7 +51,7 @@ html_title = "mlpcore"
 html_static_path = ["_static"]
 html_css_files = ["site.css"]
 html_show_sourcelink = False
-html_sidebars = {"changelog": [], "contributing": []}
+html_sidebars = {"tutorial": [], "changelog": [], "contributing": []}
 html_theme_options = {
     "logo": {"text": "mlpcore"},
     "navbar_align": "left",
@@ -116,6 +116,15 @@ def skip(app: Sphinx, what: str, name: str, obj: object, skipped: bool, options:
     return skipped or bool(re.fullmatch(r"set_\w+_request", name))
 
 
+def both_modes(app: Sphinx, page: str, source: list[str]) -> None:
+    """Makes a page's pictures for light and dark, written as GitHub shows them, follow its mode."""
+    picture = r'<picture>\s*<source .*srcset="(.*)">\s*<img src="(.*?)" alt="(.*?)".*>\s*</picture>'
+    image = "```{{image}} \\{}\n:class: only-{}\n:alt: \\3\n```\n"
+    both = image.format(2, "light") + image.format(1, "dark")
+    source[0] = re.sub(picture, both, source[0])
+
+
 def setup(app: Sphinx) -> None:
+    app.connect("source-read", both_modes)
     app.connect("autodoc-process-docstring", rest, priority=400)  # before numpydoc
     app.connect("autodoc-skip-member", skip)
