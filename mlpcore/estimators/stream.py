@@ -88,6 +88,8 @@ class StreamMLPClassifier(Classifier):  # type: ignore[misc]
         if isinstance(labels, str) or not isinstance(labels, Collection | None):
             raise InputError(f"classes {labels!r}: expected a list of labels or None")
         check_rate("learning_rate", self.learning_rate)
+        if not isinstance(self.standardise, bool | np.bool_):
+            raise InputError(f"standardise {self.standardise!r}: expected True or False")
         check_whole("max_features", self.max_features, 1, MAX_WIDTH)
         check_whole("seed", self.seed, 0, 2**64 - 1)
         labels = () if labels is None else labels
@@ -105,8 +107,8 @@ class StreamMLPClassifier(Classifier):  # type: ignore[misc]
         y
             The label: any hashable object but None.
         w
-            A factor of the learning rate, 0 or more. After the step, a warning tells of one that
-            makes it unstable.
+            A factor of the learning rate, 0 or more. One that would make the step unstable is
+            lowered to what is stable; a warning tells of that before anything is learnt.
 
         Raises
         ------

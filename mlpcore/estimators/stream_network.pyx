@@ -9,13 +9,15 @@ from libc.string cimport memcpy, memset
 
 import reprlib
 import threading
+import warnings
 
 import numpy as np
 
 from mlpcore import backends
 from mlpcore.backends.affine import N_LABELS
+from mlpcore.checks import NUMBERS, check_array_like
 from mlpcore.errors import InputError
-from mlpcore.estimators.unstable_steps import warn_of_unstable_step
+from mlpcore.estimators.unstable_steps import UNSTABLE
 from mlpcore.network.standardisation import Standardisation
 
 from mlpcore.backends.simd cimport CStepper
@@ -137,14 +139,25 @@ cdef class StreamNetwork:
             When the sample cannot be used, or has too many new names or labels.
         """
         cdef Sample sample = self._read(x)
-        cdef double loss, square = 0.0
+        cdef double loss
         self._check_label(y)
-        while not self._step(sample, self.codes.get(y, N_LABELS), rate, weight, &loss, &square):
-            self._grow(sample, y, max_features)
         if weight > 1:
-            step, rate_text = rate * (1 + square), f"learning_rate {rate:.4g}"
-            warn_of_unstable_step(weight, step, "w gives the sample", rate_text, stacklevel=3)
+            weight = self._stable(sample, rate, weight)
+        while not self._step(sample, self.codes.get(y, N_LABELS), rate, weight, &loss):
+            self._grow(sample, y, max_features)
         return loss
+
+    cdef double _stable(self, Sample sample, double rate, double weight) except -1.0:
+        """The weight, or the greatest one whose step is stable, of which a warning tells."""
+        cdef double greatest = UNSTABLE / (rate * (1.0 + self._square(sample)))
+        if weight <= greatest:
+            return weight
+        warnings.warn(
+            f"w gives the sample the weight {weight:.4g}, which makes the step at learning_rate "
+            f"{rate:.4g} unstable: the sample is learnt with the weight {greatest:.2g}",
+            stacklevel=3,
+        )
+        return greatest
 
     def predict(self, x):
         """The outputs for a sample, (n_classes,) float32; None before the first has been learnt.
@@ -160,25 +173,34 @@ cdef class StreamNetwork:
                 return outputs
             sample.features = self._find(sample.features.names, sample.features.named)
 
-    # Nothing in the following three functions runs Python code, so they are atomic.
+    # Nothing in the following four functions runs Python code, so they are atomic.
 
     cdef bint _step(self, Sample sample, Py_ssize_t code, double rate, float weight,
-                    double *loss, double *square) noexcept:
-        """Learn a sample if all its names and its label are known.
-
-        `square` becomes the squared norm of its inputs if they have a weight above 1.
-        """
+                    double *loss) noexcept:
+        """Learn a sample if all its names and its label are known."""
         cdef Features features = sample.features
-        cdef Py_ssize_t k
         if self.stepper is None or code >= self.stepper.n_classes:
             return False
         if len(features.new) or features.end > self.row.shape[0]:
             return False
         self._write(sample, learn=True)
-        for k in range(self.row.shape[0] if weight > 1 else 0):
-            square[0] += self.row[k] * self.row[k]
         loss[0] = self.stepper.learn(&self.row[0], <int>code, <float>rate, weight)
         return True
+
+    cdef double _square(self, Sample sample) noexcept:
+        """The squared norm of the inputs with which a sample is learnt."""
+        cdef Py_ssize_t k, column
+        cdef double value, square = 0.0
+        cdef statistics known
+        for k in range(sample.features.n):
+            column, value = sample.features.columns[k], sample.values[k]
+            if self.standardise:
+                if not 0 <= column < self.row.shape[0]:
+                    continue  # a new name is 0
+                known = learnt((<statistics *>&self.table[0, 0])[column], value)
+                value = standardised(&known, value)
+            square += value * value
+        return square
 
     cdef bint _predict(self, Sample sample, float[::1] outputs) noexcept:
         """Predict a sample if nothing has grown since it was read."""
@@ -219,8 +241,11 @@ cdef class StreamNetwork:
         cdef Sample sample = Sample.__new__(Sample)
         cdef double square = 0.0
         cdef Py_ssize_t k
-        if hasattr(x, "_asdict"):  # a named tuple, as pandas' `itertuples` makes it
-            x = x._asdict()
+        if type(x) is not dict:
+            if hasattr(x, "_asdict"):  # a named tuple, as pandas' `itertuples` makes it
+                x = x._asdict()
+            elif isinstance(x, np.void) and x.dtype.names:  # a row of a structured array
+                x = dict(zip(x.dtype.names, x.item()))
         cdef bint named = type(x) is dict or hasattr(x, "keys")  # as `dict` asks
         cdef list names
         self._check_kind(x, named)
@@ -252,7 +277,7 @@ cdef class StreamNetwork:
             raise TypeError("a mapping that changes")
         allocate(sample, len(names))
         for k in range(len(names)):
-            sample.values[k] = numbers[k]
+            sample.values[k] = number_of(numbers[k])
         return last.names if last.named and names == last.names else names
 
     cdef list _read_numbers(self, Sample sample, x):
@@ -263,17 +288,20 @@ cdef class StreamNetwork:
         if isinstance(x, np.ndarray) and x.dtype.kind in "fiub":
             if x.ndim != 1:
                 raise InputError(f"x of shape {x.shape}: expected (n,) numbers of one sample")
+            check_array_like("x", x)
             values = x.astype(np.float64)
             n = values.shape[0]
             allocate(sample, n)
             if n:
                 memcpy(sample.values, &values[0], n * sizeof(double))
         else:  # in which NumPy would also take text
+            if isinstance(x, (bytes, bytearray)) or not hasattr(x, "__getitem__"):
+                raise TypeError("text, or numbers without an order")
             numbers = tuple(x)
             n = len(numbers)
             allocate(sample, n)
             for k in range(n):
-                sample.values[k] = numbers[k]
+                sample.values[k] = number_of(numbers[k])
         return last.names if not last.named and n == last.n else list(range(n))
 
     cdef Features _find(self, list names, bint named):
@@ -350,7 +378,9 @@ cdef class StreamNetwork:
                 f"expected {max_features} in all at most, see max_features"
             )
         # As if sorted in the dictionary, so that the order there does not matter.
-        new = sorted(features.new, key=str) if named else features.new
+        new = features.new
+        if named:
+            new = sorted(new, key=lambda name: (str(name), repr(name)))
         if n > capacity:
             capacity = 2 * n if named else n
         sizes = (capacity, *self.hidden, len(self.codes) + (y not in self.codes))
@@ -418,6 +448,15 @@ cdef class StreamNetwork:
             return None
         _, mean, _, factor = self._exclusively(self._state)[2].T.tolist()
         return Standardisation(tuple(mean), tuple(factor), GREATEST)
+
+
+cdef double number_of(value) except? -1.0:
+    """A real number. Python would also take the real part of NumPy's complex ones."""
+    if not isinstance(value, (float, int)):
+        kind = getattr(getattr(value, "dtype", None), "kind", "f")
+        if kind not in NUMBERS or np.ma.is_masked(value):
+            raise TypeError("no real number")
+    return value
 
 
 cdef allocate(Sample sample, Py_ssize_t n):

@@ -28,7 +28,7 @@ of scikit-learn's estimators usually have:
 
 | name | content |
 |---|---|
-| ``X`` | input, float32 (n, features); n may be 0 |
+| ``X`` | input, float32, or float64 of a classifier that scales it, (n, features); n may be 0 |
 | ``label`` | output (n,): what ``predict`` gives, int64, float64, bool or strings |
 | ``probabilities`` | output, float32 (n, classes): what ``predict_proba`` gives |
 
@@ -210,8 +210,12 @@ def estimator_to_onnx(estimator: EstimatorNetwork) -> bytes:
     network, classes, inputs = estimator.network, estimator.classes, "X"
     label = LABEL_TYPES[classes.dtype.kind]
     graph = Graph(network.n_parameters)
+    dtype: type = np.float32
     if (scale := estimator.standardisation) is not None:
-        inputs = graph.add("Mul", graph.add("Sub", inputs, scale.means), scale.factors)
+        dtype = np.float64  # float32 is too coarse for numbers far from 0 that differ little
+        inputs = graph.add("Sub", inputs, np.array(scale.means))
+        inputs = graph.add("Mul", inputs, np.array(scale.factors))
+        inputs = graph.add("Cast", inputs, to=graph.onnx.TensorProto.FLOAT)
         inputs = graph.add("Clip", inputs, -scale.limit, scale.limit)
     outputs = add_layers(graph, inputs, network)
     best = graph.add("ArgMax", outputs, axis=1, keepdims=0)
@@ -223,7 +227,7 @@ def estimator_to_onnx(estimator: EstimatorNetwork) -> bytes:
         outputs = graph.add("Add", outputs, 1 / total)
     graph.add("Identity", outputs, name="probabilities")
     return graph.content(
-        {"X": (np.float32, [network.layer_sizes[0]])},
+        {"X": (dtype, [network.layer_sizes[0]])},
         {"label": (label, []), "probabilities": (np.float32, [len(classes)])},
         f"{describe_layers(network)} X (n, features). label (n,), probabilities (n, classes).",
         _metadata(network, estimator.metadata()),

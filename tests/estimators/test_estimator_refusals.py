@@ -58,6 +58,7 @@ PARAMETERS = {
     "stream": {
         "hidden_layer_sizes": [(0,), "wide"],
         "learning_rate": [0, "fast"],
+        "standardise": ["no"],
         "classes": [3, "ab", [[1]], range(257)],
         "max_features": [0],
         "seed": [-1],
@@ -168,13 +169,24 @@ def test_calls(call, words, recwarn):
 ROW = [1.0, -2.0, 0.5, 3.0, 1.0]
 NAMED = {f"n{k}": value for k, value in enumerate(ROW)}
 
+NO_NUMBERS = 10**400, "1", None, [1], np.ma.masked, np.complex64(1), np.array(1j)
+NO_ROWS = (
+    "12345",
+    b"12345",
+    bytearray(5),
+    {*ROW, 7.0},
+    [1, 2, 3, 4, "5"],
+    [None] * 5,
+    np.ones(5) * 1j,
+)
+
 #: Samples, labels and weights that a classifier for streams refuses, which learns such samples.
 SAMPLES = [
     (NAMED, {"n1": math.nan}, {}, "finite"),
     (NAMED, {"n1": -math.inf}, {}, "finite"),
     (NAMED, {"n1": 1e39}, {}, "finite"),
     (NAMED, {"new": 1, "n1": math.nan}, {"y": "new"}, "finite"),
-    *((NAMED, {"n1": bad}, {}, "numbers") for bad in (10**400, "1", None, [1])),
+    *((NAMED, {"n1": bad}, {}, "numbers") for bad in NO_NUMBERS),
     (NAMED, dict.fromkeys(range(4), 1), {}, "max_features"),
     (NAMED, ROW, {}, "dictionary"),
     (NAMED, None, {}, "dictionary"),
@@ -183,7 +195,8 @@ SAMPLES = [
     (NAMED, NAMED, {"y": math.nan}, "label"),
     *((NAMED, NAMED, {"w": bad}, "w .*") for bad in (-1, math.nan, math.inf, 1e39, "1", None)),
     *((ROW, bad, {}, "of|array") for bad in ([1, 2], np.ones((1, 5)), np.ones(()), {"n0": 1})),
-    *((ROW, bad, {}, "numbers") for bad in ("12345", [1, 2, 3, 4, "5"], [None] * 5)),
+    *((ROW, bad, {}, "numbers") for bad in NO_ROWS),
+    (ROW, np.ma.masked_less(ROW, 0), {}, "masked"),
 ]
 
 

@@ -5,6 +5,7 @@ import math
 import pickle
 import subprocess
 import sys
+import warnings
 from collections import UserDict, namedtuple
 from decimal import Decimal
 
@@ -57,6 +58,7 @@ def test_it_learns_what_can_be_learnt(hidden):
         (lambda row: UserDict(named(row)), named),
         (lambda row: named(row.astype(object)), named),
         (lambda row: namedtuple("Row", named(row))(*row), named),
+        (lambda row: np.array([tuple(row)], [(name, float) for name in named(row)])[0], named),
         (tuple, np.array),
         (lambda row: [Decimal(value) for value in row], np.array),
     ],
@@ -132,6 +134,13 @@ def test_scale_and_offset_of_features_do_not_matter(make):
         assert ours == pytest.approx(theirs, abs=1e-3)  # float64 sums at another offset
 
 
+def test_names_of_equal_texts_are_in_one_order():
+    for names in ([1, "1"], ["1", 1]):
+        model = StreamMLPClassifier()
+        model.learn_one(dict.fromkeys(names, 1.0), "a")
+        assert model.feature_names_ == ["1", 1]
+
+
 def test_a_missing_name_is_as_if_it_had_the_mean():
     model = learnt()
     row = clouds()[0].mean(axis=0)
@@ -152,17 +161,31 @@ def test_numbers_of_any_size_leave_it_finite(number):
 GOOD = named(clouds()[0][0])
 
 
-def test_weights_scale_a_step_and_unstable_ones_are_warned_of():
+def test_weights_scale_a_step():
     half, slow = learnt(learning_rate=0.02), learnt(learning_rate=0.02)
     slow.learning_rate = 0.01
     half.learn_one(GOOD, "a", w=0.5)
     slow.learn_one(GOOD, "a")
     for one, other in zip(half.network_.weights, slow.network_.weights):
         np.testing.assert_allclose(one, other, atol=1e-7)  # one rounding of the rate or the delta
-    with pytest.warns(UserWarning, match="w gives the sample the weight 100, .*learning_rate"):
-        half.learn_one(GOOD, "a", w=100)  # 2 without the norm of the sample
     with pytest.raises(Diverged, match="lower"):
         learnt(learning_rate=1e30)
+
+
+@pytest.mark.parametrize("weight", [100, 1e30])  # 2 would be stable without the sample's norm
+def test_a_weight_that_makes_a_step_unstable_is_lowered(weight):
+    """Where the warning is an error, nothing is learnt, not even a name."""
+    model, x = learnt(learning_rate=0.02), GOOD | {"new": 1.0}
+    kept = pickle.dumps(model)
+    with warnings.catch_warnings(), pytest.raises(UserWarning, match=r"w gives .*rate"):
+        warnings.simplefilter("error")
+        model.learn_one(x, "a", w=weight)
+    assert pickle.dumps(model) == kept
+    before = np.array(list(predictions(model)[0].values()))
+    with pytest.warns(UserWarning, match="w gives"):
+        model.learn_one(x, "a", w=weight)
+    after = np.array(list(predictions(model)[0].values()))
+    assert np.abs(after - before).max() > 0 and model.network_.is_finite()
 
 
 class Tuned(StreamMLPClassifier):
