@@ -33,7 +33,7 @@ class GraphError(RuntimeError):
 
 
 class CudaDriver:
-    """The first visible device. The tests have another driver, an emulation.
+    """The first device of CUDA_VISIBLE_DEVICES. The tests have another driver, an emulation.
 
     All methods below `active` are called in it. What they start runs after everything that was
     started before.
@@ -70,10 +70,9 @@ class CudaDriver:
                     f"{MIN_FREE_BYTES / 2**20:,.0f} needed"
                 )
             try:
-                cubin = nvcc.compiled("kernels.cu", self.limits.capability)
+                module = self._load(cuda.module_from_buffer, "kernels.cu")
             except nvcc.CannotCompile as error:
                 raise InputError(f"the kernels cannot be compiled: {error}") from error
-            module = cuda.module_from_buffer(cubin)
             self._functions: dict[str, Any] = {}
             for name, kernel in KERNELS.items():
                 function = module.get_function(name).prepare(kernel.format)
@@ -81,6 +80,16 @@ class CudaDriver:
                 function.get_attribute(cuda.function_attribute.NUM_REGS)
                 self._functions[name] = function
             self.stream = cuda.Stream()
+
+    def _load(self, load: Callable[[bytes], Any], source: str, plan: str = "") -> Any:
+        """The module that `load` makes of a source; nvcc.CannotCompile when the device has none."""
+        for cubin in nvcc.compiled(source, self.limits.capability, plan):
+            try:
+                return load(cubin)
+            except (self._cuda.Error, GraphError) as error:
+                refused = one_line(error)
+        where = f"expected others of an nvcc for its driver in {nvcc.cache_folder()}"
+        raise nvcc.CannotCompile(f"{self.device_name} refuses those compiled: {refused}; {where}")
 
     def _close(self) -> None:
         """Gives the primary context back before the interpreter and the driver shut down."""
@@ -211,11 +220,12 @@ class CudaDriver:
         """The resident kernel of a plan; DoesNotFit when the device cannot run it."""
         if not self._attribute("COOPERATIVE_LAUNCH"):
             raise DoesNotFit("the device has no cooperative launch")
+        load = partial(self.call, self.bindings.cuModuleLoadData)
         try:
-            cubin = nvcc.compiled("resident.cu", self.limits.capability, plan.header())
+            module = self._load(load, "resident.cu", plan.header())
         except nvcc.CannotCompile as error:
             raise DoesNotFit(f"its kernel cannot be compiled: {error}") from error
-        return ResidentKernel(self, cubin, plan)
+        return ResidentKernel(self, module, plan)
 
 
 class _Owned:
@@ -242,10 +252,9 @@ class ResidentKernel:
     It uses cuda-bindings only, because PyCUDA has no cooperative launch.
     """
 
-    def __init__(self, driver: CudaDriver, cubin: bytes, plan: ResidentPlan):
+    def __init__(self, driver: CudaDriver, module: Any, plan: ResidentPlan):
         self._driver, self.plan, self._shared = driver, plan, 4 * plan.shared_floats
         bindings, call = driver.bindings, driver.call
-        module = call(bindings.cuModuleLoadData, cubin)
         self._module = _Owned(driver, module, partial(bindings.cuModuleUnload, module))
         self._function = call(bindings.cuModuleGetFunction, module, KERNEL.encode())
         shared = bindings.CUfunction_attribute.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES

@@ -29,7 +29,7 @@ def cuda(monkeypatch):
         monkeypatch.setitem(sys.modules, name, SimpleNamespace(driver=fake))
     for name in ("pycuda.driver", "cuda.bindings.driver"):
         monkeypatch.setitem(sys.modules, name, fake)
-    monkeypatch.setattr(nvcc, "compiled", lambda source, capability, plan="": plan.encode())
+    monkeypatch.setattr(nvcc, "compiled", lambda source, capability, plan="": [plan.encode()])
     availability._first_driver.cache_clear()
     yield fake
     availability._first_driver.cache_clear()
@@ -49,7 +49,10 @@ def no_driver(name, *arguments, imported=__import__):
 NO_DEVICE = failing("cuInit failed: no\n CUDA-capable device is detected")
 REFUSE = Mock(side_effect=nvcc.CannotCompile("nvcc is not on PATH"))
 
+STALE = failing("device kernel\n image is invalid")
+
 REFUSED = [
+    (lambda _, cuda: setattr(cuda, "module_from_buffer", STALE), "image is invalid; expected othe"),
     (lambda _, cuda: setattr(cuda, "init", NO_DEVICE), "no CUDA device: cuInit"),
     (lambda _, cuda: setattr(cuda.Device, "count", int), "no CUDA device is visible"),
     (lambda _, cuda: setattr(cuda.emulated, "free", 100 << 20), "100 MiB of memory free, 256 need"),
@@ -79,6 +82,13 @@ def everything(backend):
     result = backend.train(loaded, seen.reshape(9, 20), labels, order, 0.01)
     backend.store(loaded, start)
     return start, result, backend.count_errors(loaded, images, labels)
+
+
+def test_stale_machine_code_is_compiled_anew(cuda, monkeypatch):
+    load = cuda.module_from_buffer
+    cuda.module_from_buffer = lambda cubin: load(cubin) if cubin == b"new" else STALE()
+    monkeypatch.setattr(nvcc, "compiled", lambda *of: iter([b"stale", b"new"]))
+    assert backends.available()["cuda"] is None
 
 
 def test_training_and_deformation_through_the_driver(cuda, monkeypatch):
@@ -123,7 +133,7 @@ CANNOT = [
     ),
     (lambda _, cuda: setattr(cuda, "resident", 0), "5 blocks must be resident at once, 0 can be"),
     (
-        lambda patch, _: patch.setattr(nvcc, "compiled", lambda *of: of[2:] and REFUSE()),
+        lambda patch, _: patch.setattr(nvcc, "compiled", lambda *of: REFUSE() if of[2] else [b""]),
         "its kernel cannot be compiled: nvcc is not on PATH",
     ),
 ]
