@@ -29,6 +29,10 @@ MIN_INK, MIN_SIGNAL = 31, 4.0
 #: nowhere darker than the second is none.
 EDGE, STROKE = 0.35, 0.5
 
+#: Strong strokes exceed this share of the strongest ink of a page. Ink that the paper's pattern
+#: hides needs no more than the second share of what stands out from noise.
+STRONG, PATTERN = 0.5, 0.3
+
 
 class Ink(NamedTuple):
     """The share of the ground's light that each pixel lacks.
@@ -85,7 +89,7 @@ def picture_ink(grey: UInt8Array) -> Ink | None:
 def page_ink(grey: UInt8Array) -> Ink:
     """The ink on a page (h, w)."""
     small = reduced(grey, PAGE_SIDE)
-    window = max(3, round(PAGE_STROKE * min(small.shape))) | 1
+    window = max(3, round(PAGE_STROKE * small.size**0.5)) | 1  # a strip's digits are as high as it
     if _ink_is_light(small, cv2.medianBlur(small, window)):
         grey, small = 255 - grey, 255 - small
     ink = _missing_light(grey, small, PAGE_STROKE)
@@ -93,7 +97,11 @@ def page_ink(grey: UInt8Array) -> Ink:
     # Half of the noise is negative, and has become 0. Squared paper may have lines on a quarter.
     some = ink[::3, ::5]
     noise = min(np.percentile(some, 75) / 0.674, np.percentile(some, 62.5) / 0.319)
-    threshold = round(max(MIN_INK, MIN_SIGNAL * float(noise)))
+    noisy = max(MIN_INK, MIN_SIGNAL * float(noise))
+    # The pattern of printed paper is no noise: strokes may be paler than four times its deviation.
+    level = cv2.blur(ink, (3, 3))
+    strong = level[level >= STRONG * np.percentile(level, 99.9)]
+    threshold = round(np.clip(STROKE * np.median(strong), max(MIN_INK, PATTERN * noisy), noisy))
     return Ink(ink, threshold / 2, threshold)
 
 

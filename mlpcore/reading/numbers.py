@@ -19,8 +19,9 @@ from mlpcore.typing import AnyArray
 #: less, the two lines of a steep hook become one.
 STROKE = 0.45
 
-#: A printed line is at least so long, as a share of the page's shorter side.
-RULE = 0.6
+#: Shares of the page's width and height: printed lines are at least so long. On a strip of paper
+#: strokes of digits are nearly as long as upright ones.
+LEVEL_RULE, UPRIGHT_RULE = 0.6, 0.9
 
 #: The least height of ink in pixels, and the most pieces of a page.
 MIN_HEIGHT, MAX_PIECES = 8, 5000
@@ -44,9 +45,9 @@ def number_fields(ink: Ink) -> list[list[Field]]:
     if inked.size:
         threshold = max(ink.threshold, round(STROKE * stroke_level(inked)))
         ink = ink._replace(threshold=threshold, edge=threshold / 2)
-    length = max(MIN_HEIGHT, round(RULE * min(ink.values.shape)))
-    dark = ink.strokes
-    components = find_components(without_lines(dark, find_lines(dark, length, length)))
+    dark, (rows, columns) = ink.strokes, ink.values.shape
+    rules = find_lines(dark, round(LEVEL_RULE * columns), round(UPRIGHT_RULE * rows))
+    components = find_components(without_lines(dark, rules))
     digits, height = _digits(ink, components)
     if not digits:
         return []

@@ -49,6 +49,22 @@ def test_digits_that_touch_are_cut():
     assert right >= 15
 
 
+def test_amounts_on_cheques():
+    """Strips of paper, hardly higher than their digits, with a pattern and a line below."""
+    rng, right = np.random.default_rng(1), 0
+    for _ in range(10):
+        chosen = rng.integers(0, 10, 4).tolist()
+        ink = number([CLEAR[k] for k in chosen], rng, 40, (0.1, 0.3), slant=0.1, angle=1)
+        rows = np.flatnonzero((ink > 0.5).any(axis=1))
+        ink = ink[rows[0] - 3 : rows[-1] + 5]
+        y, x = np.indices(ink.shape)
+        paper = 200 - 30 * np.maximum(np.sin(y + 4 * np.sin(x / 15)), 0)
+        paper[-2:] = 60
+        image = noisy(paper + (60 - paper) * ink, rng, 3)
+        right += [each.answer for each in read(image, NETWORK).digits] == chosen
+    assert right >= 9
+
+
 @pytest.mark.parametrize("angle", [-4, 0, 4])
 @pytest.mark.parametrize("inverted", [False, True])
 def test_lines_and_numbers_in_order(angle, inverted):
