@@ -124,7 +124,7 @@ class OnlineMLPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     n_iter_no_change, tol : int, default=10, and float, default=1e-4
         `fit` stops after more than so many epochs in a row without a loss lower than the lowest
         by `tol`; or, with `early_stopping`, without an accuracy higher than the highest by it.
-        With a deformation `early_stopping` alone stops it.
+        Infinity stops nothing. With a deformation `early_stopping` alone stops it.
     class_weight : dict or "balanced", default=None
         A factor of the learning rate for the samples of each class, 1 if it is not named.
         "balanced" gives all classes the same sum, and excludes `partial_fit`.

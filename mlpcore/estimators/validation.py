@@ -55,7 +55,8 @@ def check_parameters(mlp: Any) -> None:
         raise InputError(
             f"validation_fraction {mlp.validation_fraction}: expected a share between 0 and 1"
         )
-    check_whole("n_iter_no_change", mlp.n_iter_no_change, 1, MAX_EPOCHS)
+    if mlp.n_iter_no_change != math.inf:  # which stops nothing
+        check_whole("n_iter_no_change", mlp.n_iter_no_change, 1, MAX_EPOCHS)
     check_real("tol", mlp.tol)
     check_real("alpha", mlp.alpha)
     if not 0 <= mlp.alpha < math.inf:

@@ -13,8 +13,9 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 
 from mlpcore import deformation, philox
-from mlpcore.backends.arguments import IMAGES_PER_GRID, check_range
+from mlpcore.backends.arguments import IMAGES_PER_GRID, check_range, check_shape, check_weights
 from mlpcore.backends.base import Backend
+from mlpcore.checks import real_array
 from mlpcore.cpu import check_memory
 from mlpcore.data.dataset import Dataset
 from mlpcore.deformation.deform import gaussian_taps
@@ -23,7 +24,14 @@ from mlpcore.deformation.values import background_of
 from mlpcore.errors import InputError
 from mlpcore.network.architecture import count_parameters
 from mlpcore.training.config import TrainingConfig
-from mlpcore.typing import ArrayLike, BackendArray, Float32Array, LoadedNetwork, UInt8Array
+from mlpcore.typing import (
+    AnyArray,
+    ArrayLike,
+    BackendArray,
+    Float32Array,
+    LoadedNetwork,
+    UInt8Array,
+)
 
 #: Pixels of the images that are deformed at once, for a tenth of a second, as a stop waits for it.
 PART = 2**22
@@ -96,7 +104,11 @@ class Source(ABC):
         self.total_weight = float(self.n_samples)
         if sample_weight is None:
             return None
-        weights = np.asarray(sample_weight, np.float32)
+        given: AnyArray = real_array("sample_weight", sample_weight)
+        check_shape("sample_weight", given, (self.n_samples,), given.dtype)
+        with np.errstate(over="ignore"):
+            weights = given.astype(np.float32)
+        check_weights(weights)
         if not weights.any():
             raise InputError("sample_weight: all are 0, expected one above 0")
         self.total_weight = float(weights.sum(dtype=np.float64))

@@ -100,6 +100,8 @@ REFUSED = [
     (new(learning_rate=1e-43, decay="linear"), "learning rate of a layer"),  # within an epoch
     (new(weight_decay="linear"), "^weight_decay 'linear': expected"),
     (new(weights=np.zeros(230)), "^sample_weight: all are 0, expected"),
+    (new(weights=np.full(230, 1e300)), "^sample_weight inf of sample 0"),
+    (new(weights=np.ones(9)), r"sample_weight.*\(9,\)"),
 ]
 
 
