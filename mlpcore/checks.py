@@ -13,7 +13,7 @@ from typing import Annotated, Any, Literal, TypeAlias, get_args, get_origin, get
 import msgspec
 import numpy as np
 
-from mlpcore.errors import InputError
+from mlpcore.errors import InputError, shown
 
 LEAST_RATE, GREATEST_RATE = (
     float(limit) for limit in (np.finfo(np.float32).smallest_subnormal, np.finfo(np.float32).max)
@@ -123,6 +123,14 @@ def check_rate(name: str, value: Any) -> None:
     check_real(name, value)
     if not LEAST_RATE <= value <= GREATEST_RATE:
         raise InputError(f"{name} {value}: expected a positive and finite number")
+
+
+def check_unicode(name: str, text: str) -> None:
+    """Check that a text can be written, which one from bytes that are not UTF-8 cannot."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        raise InputError(f"{name} {shown(text)}: expected text in UTF-8") from None
 
 
 def check_array_like(name: str, values: Any) -> None:

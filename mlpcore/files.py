@@ -19,6 +19,9 @@ from mlpcore.typing import StrPath
 #: Flags with which opening a pipe or a terminal does not wait. Windows lacks them.
 WITHOUT_WAITING = getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOCTTY", 0)
 
+#: Folders at the root of a file system, and in archives that macOS makes.
+SYSTEM_FOLDERS = "lost+found", "System Volume Information", "$RECYCLE.BIN", "__MACOSX"
+
 #: The file that stands for its folder in `Lock`.
 LOCK_FILE = ".lock"
 
@@ -214,6 +217,11 @@ def open_regular(path: StrPath) -> IO[bytes]:
 
 def _without_waiting(path: str, flags: int) -> int:
     return os.open(path, flags | WITHOUT_WAITING)
+
+
+def is_hidden(name: str) -> bool:
+    """Whether a file or folder is of no concern to users: a hidden one, or the system's own."""
+    return name.startswith(".") or name in SYSTEM_FOLDERS
 
 
 def make_folder(folder: StrPath) -> None:

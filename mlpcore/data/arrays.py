@@ -8,19 +8,26 @@ from __future__ import annotations
 
 import math
 import reprlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from mlpcore import philox
-from mlpcore.checks import NUMBERS, check_array_like, check_real, check_whole, real_array
+from mlpcore.checks import (
+    NUMBERS,
+    check_array_like,
+    check_real,
+    check_unicode,
+    check_whole,
+    real_array,
+)
 from mlpcore.data.pixels import MAX_SIDE
 from mlpcore.errors import InputError
 from mlpcore.typing import AnyArray, ArrayLike
 
 #: What a path of data may lead to, in messages.
-FORMATS = "a folder of IDX files, .npy files or pictures by class, or a .npz or .csv file"
+FORMATS = "a folder of IDX files, .npy files or pictures CLASS/*.png, or a .npz or .csv file"
 
 #: The share of the images that is drawn for the test.
 TEST_SIZE = 0.2
@@ -151,6 +158,8 @@ def _to_labels(values: ArrayLike, name: str) -> AnyArray:
         )
     if labels.dtype.kind == "f" and not np.isfinite(labels).all():
         raise InputError(f"{name} holds labels that are not finite: expected numbers")
+    for label in np.unique(labels).tolist() if labels.dtype.kind == TEXT else ():
+        check_unicode(f"{name}: the label", label)
     return labels
 
 
@@ -165,6 +174,35 @@ def check_lossless(name: str, labels: AnyArray, given: Iterable[Any]) -> None:
                 f"{name} holds the label {reprlib.repr(label)}, which becomes "
                 f"{reprlib.repr(kept)} beside the others: expected all numbers or all strings"
             )
+
+
+def classes_of(names: Sequence[str], where: str) -> AnyArray:
+    """The classes (n,) that different texts stand for: whole or real numbers if all are, or texts.
+
+    "01" is 1. Digits of other scripts and underscores make no number.
+
+    Raises
+    ------
+    InputError
+        When two texts would be one class, such as "01" and "1".
+    """
+    classes = np.array(names)
+    kinds = (np.int64, np.float64) if all(t.isascii() and "_" not in t for t in names) else ()
+    for kind in kinds:
+        try:
+            classes = classes.astype(kind)
+            break
+        except ValueError:
+            continue
+        except OverflowError:  # float64 would round them
+            break
+    first: dict[Any, str] = {}
+    for label, name in zip(classes.tolist(), names):
+        if first.setdefault(label, name) != name:
+            raise InputError(
+                f"{where}: {first[label]!r} and {name!r} would be one class: expected one spelling"
+            )
+    return classes
 
 
 def _divide(part: Part, test_size: float, seed: int) -> tuple[Part, Part]:

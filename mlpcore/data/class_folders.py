@@ -9,9 +9,10 @@ from pathlib import Path
 
 import numpy as np
 
-from mlpcore.data.arrays import MAX_BYTES, Part
+from mlpcore.data.arrays import MAX_BYTES, Part, classes_of
 from mlpcore.data.image_files import picture_files, read_picture
 from mlpcore.errors import InputError, shown
+from mlpcore.files import is_hidden
 from mlpcore.typing import AnyArray, UInt8Array
 
 TRAIN, TEST = ("train", "training"), ("test", "testing")
@@ -20,7 +21,7 @@ TRAIN, TEST = ("train", "training"), ("test", "testing")
 def class_folders(folder: Path) -> list[Path]:
     """The folders in a folder that hold pictures, sorted by name; hidden ones are left out."""
     folders = [path for path in sorted(folder.iterdir()) if path.is_dir()]
-    return [path for path in folders if not path.name.startswith(".") and picture_files(path)]
+    return [path for path in folders if not is_hidden(path.name) and picture_files(path)]
 
 
 def pictures_in(folder: Path) -> list[Path]:
@@ -88,9 +89,10 @@ def _read(folder: Path) -> Part:
                 )
             images.append(image)
             labels.append(each.name)
-    are_numbers = all(label.isdecimal() for label in labels)
-    classes = np.array(labels, np.int64 if are_numbers else None)
-    return Part(np.stack(images), classes, shown(folder), f"the names in {shown(folder)}")
+    names = list(dict.fromkeys(labels))
+    codes = [names.index(label) for label in labels]
+    where = f"the names in {shown(folder)}"
+    return Part(np.stack(images), classes_of(names, where)[codes], shown(folder), where)
 
 
 def _is_light(images: AnyArray) -> bool:

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 from msgspec import structs
 
-from mlpcore.data import class_folders, idx, mnist, npz, tables
+from mlpcore.data import mnist, readers
 from mlpcore.data.arrays import FORMATS, TEST_SIZE, Part, check_parts
 from mlpcore.data.idx import md5, read_idx
 from mlpcore.data.pixels import (
@@ -36,10 +36,6 @@ from mlpcore.errors import InputError, shown
 from mlpcore.typing import AnyArray, ArrayLike, Float32Array, StrPath, UInt8Array
 
 __all__ = ["Dataset", "load", "normalise", "read_idx", "resize"]
-
-#: The formats of data, in the order in which they are tried: whether a module `recognises` a path,
-#: and how it `read`s it.
-READERS = idx, tables, npz, class_folders
 
 MNIST, EMBEDDED = "MNIST", "scikit-learn digits"
 
@@ -325,7 +321,7 @@ def load(
     if given is not path:
         hint = " (the environment variable MLPCORE_DATA names it)"
     try:
-        reader = next((each for each in READERS if each.recognises(source)), idx)
+        source, reader = readers.locate(source)
         train, test = reader.read(source)
     except InputError as error:
         raise InputError(f"{error}{hint}") from None

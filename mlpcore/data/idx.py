@@ -32,7 +32,7 @@ from typing import IO, Any
 
 import numpy as np
 
-from mlpcore.data.arrays import FORMATS, MAX_BYTES, Part, check_ratio
+from mlpcore.data.arrays import MAX_BYTES, Part, check_ratio
 from mlpcore.data.pixels import MAX_SIDE
 from mlpcore.errors import InputError, shown
 from mlpcore.files import open_regular
@@ -133,7 +133,11 @@ def _read_header(stream: Any, name: str, limit: int) -> tuple[np.dtype[Any], tup
             f"{name} is not an IDX file of labels or images: it starts with "
             f"0x{magic.hex() or '(nothing)'}, expected 0x00000801 or 0x00000803"
         )
-    shape = struct.unpack(f">{n_dims}I", stream.read(4 * n_dims).ljust(4 * n_dims, b"\0"))
+    sizes = stream.read(4 * n_dims)
+    if len(sizes) < 4 * n_dims:
+        found = f"expected {4 + 4 * n_dims} bytes of header, found {4 + len(sizes)}"
+        raise InputError(f"{name} is damaged: {found}")
+    shape = struct.unpack(f">{n_dims}I", sizes)
     if 0 in shape:
         raise InputError(f"{name} is empty: its header says {_text(shape)}, expected no zero")
     kind = np.dtype(TYPES[code])
@@ -166,10 +170,8 @@ def read(path: Path) -> tuple[Part, Part]:
             f"{shown(path)} holds several data sets ({', '.join(sorted(sets))}): expected the path "
             f"of a file of one, such as {shown(example)}"
         )
-    begin = next(iter(sets), "") if begin is None else begin
-    files = sets.get(begin, {})
-    if not files:
-        raise InputError(f"{shown(path)} holds no training images: expected {FORMATS}")
+    begin = next(iter(sets)) if begin is None else begin
+    files = sets[begin]
     missing = [begin + file for file in FILES if file not in files]
     if missing:
         raise InputError(f"{shown(folder)} lacks {', '.join(missing)} (each may end in .gz)")

@@ -16,7 +16,7 @@ from typing import IO, Any
 
 import numpy as np
 
-from mlpcore.data.arrays import FORMATS, MAX_BYTES, Part, check_ratio
+from mlpcore.data.arrays import MAX_BYTES, Part, check_ratio
 from mlpcore.errors import InputError, one_line, shown
 from mlpcore.files import open_regular
 from mlpcore.typing import AnyArray
@@ -26,8 +26,10 @@ KEYS = (("x_train", "X_train", "X"), ("y_train", "y"), ("x_test", "X_test"), ("y
 
 
 def recognises(path: Path) -> bool:
-    """Whether a path is a file, as any that no other reader knows is tried, or has .npy files."""
-    return path.is_file() or (path.is_dir() and any(path.glob("*.npy")))
+    """Whether a path is that of a .npz file, or of a folder with .npy files."""
+    if path.is_file():
+        return path.suffix.lower() == ".npz"
+    return path.is_dir() and any(path.glob("*.npy"))
 
 
 def read(path: Path) -> tuple[Part, Part | None]:
@@ -54,13 +56,7 @@ def read(path: Path) -> tuple[Part, Part | None]:
     except InputError:
         raise
     except (zipfile.BadZipFile, zlib.error, OSError, EOFError, ValueError, RuntimeError) as error:
-        reason = f"{one_line(error)}; expected {FORMATS}"
-        if ".pkl" in path.name or ".pickle" in path.name:
-            reason = (
-                "a pickle may run any code; where you trust it, load it and write its arrays by "
-                "numpy.savez(FILE, X=X, y=y, X_test=X_test, y_test=y_test)"
-            )
-        raise InputError(f"{shown(path)} is not a readable .npz file: {reason}") from None
+        raise InputError(f"{shown(path)} is not a readable .npz file: {one_line(error)}") from None
 
 
 def _read_arrays(

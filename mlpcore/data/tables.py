@@ -1,31 +1,53 @@
-"""Images in tables: CSV files with a label and the pixels of a square image in each line."""
+"""Images in tables: CSV files with a label and the pixels of a square image in each line.
+
+A head names the columns. If none of its names is one of `LABELS`, the labels are in the first
+column or in the last one, whichever holds what labels can be.
+"""
 
 from __future__ import annotations
 
+import gzip
 import io
 import warnings
+import zlib
+from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
 
-from mlpcore.data.arrays import MAX_BYTES, Part
+from mlpcore.data.arrays import (
+    ALWAYS_BYTES,
+    MAX_BYTES,
+    MAX_CLASSES,
+    MAX_RATIO,
+    Part,
+    classes_of,
+)
 from mlpcore.data.idx import TRANSPOSED
 from mlpcore.errors import InputError, printable, shown
 from mlpcore.files import read_bounded
 from mlpcore.typing import AnyArray
 
+#: They may be followed by ``.gz``.
 SUFFIXES = ".csv", ".tsv"
 
 #: A number takes two characters or more, and eight bytes as an array.
 MAX_TEXT = MAX_BYTES // 4
 
-#: Heads of the column of labels; without such a head it is the first one.
+#: Heads of the column of labels.
 LABELS = "label", "labels", "class", "target", "y"
+
+#: Of a corner of the images, more than this share is ground. Of labels, hardly any has so many.
+MOST_GROUND = 0.9
+
+#: The greatest pixel at one place is at least this share of the greatest of all.
+LEAST_REACH = 0.6
 
 
 def recognises(path: Path) -> bool:
     """Whether a path is that of a file whose name ends as a table's."""
-    return path.is_file() and path.suffix.lower() in SUFFIXES
+    return path.is_file() and path.name.lower().removesuffix(".gz").endswith(SUFFIXES)
 
 
 def read(path: Path) -> tuple[Part, Part | None]:
@@ -33,32 +55,37 @@ def read(path: Path) -> tuple[Part, Part | None]:
 
     A table of test images that lacks the labels, as some competitions have it, is left out.
     """
-    train, columns = _read(path)
+    train, columns, place = _read(path)
     head, train_word, tail = path.name.rpartition("train")
     other = path.with_name(f"{head}test{tail}")
     if not train_word or not other.is_file():
         return train, None
-    test, test_columns = _read(other)
+    test, test_columns, _ = _read(other, place)
     return train, test if test_columns == columns else None
 
 
-def _read(path: Path) -> tuple[Part, int]:
-    """The images and labels of a table, and how many columns it has."""
+def _read(path: Path, place: int | None = None) -> tuple[Part, int, int]:
+    """The images and labels of a table, how many columns it has, and which has the labels.
+
+    Unless a head names it, this is the one at `place`.
+    """
     name = shown(path)
     try:
-        content = read_bounded(path, MAX_TEXT)
-        first = content[: content.find(b"\n") + 1 or None].decode("utf-8-sig")
-        delimiter = max(",;\t", key=first.count)
-        head = [field.strip(' "\r\n').lower() for field in first.split(delimiter)]
-        has_head = not all(map(_is_number, head[1:]))
-        place = next((k for k, field in enumerate(head) if has_head and field in LABELS), 0)
+        lines = _lines(path)
+        delimiter = max(",;\t", key=lines[0].count)
+        head = [field.strip(' "\r\n').lower() for field in lines[0].split(delimiter)]
+        if _is_head(head):
+            del lines[0]
+            place = next((k for k, field in enumerate(head) if field in LABELS), place)
+        if place is None:
+            place = _place_of_labels(lines, delimiter)
+        place %= len(head)
         codes: dict[str, int] = {}
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # of an empty table, which is refused
             table = np.loadtxt(
-                io.TextIOWrapper(io.BytesIO(content), "utf-8-sig"),
+                lines,
                 delimiter=delimiter,
-                skiprows=int(has_head),
                 converters={place: lambda label: codes.setdefault(label.strip(), len(codes))},
                 quotechar='"',
                 comments=None,
@@ -67,18 +94,75 @@ def _read(path: Path) -> tuple[Part, int]:
         images = _whole(np.delete(table, place, axis=1))
         if not images.size:
             raise ValueError("it has no pixels")
-    except (ValueError, IndexError, MemoryError) as error:
+    except (ValueError, IndexError, MemoryError, EOFError, OSError, zlib.error) as error:
         if isinstance(error, InputError):
             raise
         reason = printable(str(error), 150)
         raise InputError(
             f"{name} is no table of images: {reason}; expected a label and pixels in each line"
         ) from None
-    labels = _numbers(np.array(list(codes)))[table[:, place].astype(int)]
+    labels = classes_of(list(codes), f"{name}: labels")[table[:, place].astype(int)]
     side = round(images.shape[1] ** 0.5)
     if path.name.lower().startswith(TRANSPOSED) and images.shape[1] == side * side:
         images = images.reshape(-1, side, side).swapaxes(1, 2)
-    return Part(images, labels, f"{name}: pixels", f"{name}: labels"), table.shape[1]
+    return Part(images, labels, f"{name}: pixels", f"{name}: labels"), table.shape[1], place
+
+
+def _lines(path: Path) -> list[str]:
+    """The lines of a file, gzipped or not, that are not blank."""
+    content = read_bounded(path, MAX_TEXT)
+    if content.startswith(b"\x1f\x8b"):
+        most = min(MAX_TEXT, max(ALWAYS_BYTES, MAX_RATIO * len(content)))
+        content = gzip.GzipFile(fileobj=io.BytesIO(content)).read(most + 1)
+        if len(content) > most:
+            raise ValueError(f"it unpacks to more than {most:,} bytes")
+    text = io.TextIOWrapper(io.BytesIO(content), "utf-8-sig")
+    return [line for line in text if not line.isspace()]
+
+
+def _is_head(fields: Sequence[str]) -> bool:
+    """Whether the fields of a first line name columns: by different words, or by numbers in order.
+
+    A line of data with a pixel that is no number is none, so that it is refused and not left out.
+    """
+    names = [field for field in fields if field not in LABELS]
+    n = len(names)
+    if any(map(_is_number, names)):
+        return n > 3 and names in ([*map(str, range(n))], [*map(str, range(1, n + 1))])
+    return len(set(names)) == n
+
+
+def _place_of_labels(lines: Sequence[str], delimiter: str) -> int:
+    """The column of the labels: 0 or -1.
+
+    Labels have 2 to `MAX_CLASSES` values, none of which has nearly all lines, nor one line each.
+    Where both columns do, that of pixels reaches as far as the other pixels.
+    """
+    columns = {0: Counter[str](), -1: Counter[str]()}
+    for line in lines:
+        fields = line.split(delimiter, 1)[0], line.rsplit(delimiter, 1)[-1]
+        for column, field in zip(columns.values(), fields):
+            column[field.strip(' "\r\n')] += 1
+    n = len(lines)
+    numbers = {k: [float(text) for text in each if _is_number(text)] for k, each in columns.items()}
+    found = [
+        k
+        for k, each in columns.items()
+        if 2 <= len(each) <= min(MAX_CLASSES, n / 2)
+        and max(each.values()) <= MOST_GROUND * n
+        and all(map(float.is_integer, numbers[k]))
+    ]
+    if len(found) < 2:
+        return found[0] if found else 0
+    inner = [field for line in lines[:100] for field in line.split(delimiter)[1:-1]]
+    top = max(map(float, filter(_is_number, inner)), default=0)
+    labels = [k for k in found if not LEAST_REACH * top <= max(numbers[k], default=0) <= top]
+    if len(labels) != 1:
+        raise ValueError(
+            "its labels may be in the first or in the last column; a first line that names the "
+            "columns tells, with 'label' for theirs"
+        )
+    return labels[0]
 
 
 def _is_number(text: str) -> bool:
@@ -94,15 +178,3 @@ def _whole(values: AnyArray) -> AnyArray:
     with np.errstate(invalid="ignore"):  # NaN, which is refused later
         whole = values.clip(0, 255).astype(np.uint8)
     return whole if np.array_equal(values, whole) else values
-
-
-def _numbers(labels: AnyArray) -> AnyArray:
-    """Labels as numbers if all are: "01" is 1."""
-    for kind in (np.int64, np.float64):
-        try:
-            return labels.astype(kind)
-        except ValueError:
-            continue
-        except OverflowError:  # float64 would round them
-            break
-    return labels

@@ -55,6 +55,7 @@ from mlpcore.files import (
     atomic_write,
     check_replaceable,
     check_writable,
+    is_hidden,
     make_folder,
     read_bounded,
     read_start,
@@ -135,7 +136,7 @@ def check_output(folder: StrPath) -> None:
     _check_new(folder)
     check_writable(folder)
     if Path(folder).is_dir():
-        others = [each.name for each in Path(folder).iterdir() if not each.name.startswith(".")]
+        others = [each.name for each in Path(folder).iterdir() if not is_hidden(each.name)]
         if others:
             name = shown(min(others))
             raise InputError(f"{shown(folder)} holds {name}: expected a new or an empty folder")

@@ -111,7 +111,8 @@ REFUSED = [
     (lambda: dataset.load(write_set("folder", small_set()), name="mnist"), "folder is not MNIST's"),
     # IDX files
     (lambda: idx(struct.pack(">I", 0x804) + bytes(100)), "starts with 0x00000804, expected"),
-    (lambda: idx(struct.pack(">II", 0x803, 1)), "is empty: its header says 1 x 0 x 0, expected"),
+    (lambda: idx(struct.pack(">II", 0x803, 1)), "expected 16 bytes of header, found 8"),
+    (lambda: idx(struct.pack(">IIII", 0x803, 1, 0, 2)), "says 1 x 0 x 2, expected no zero"),
     (lambda: idx(struct.pack(">IIII", 0x803, 1, 1025, 2) + bytes(2050)), "is too large"),
     (lambda: idx(struct.pack(">II", 0x801, 9) + bytes(8)), "expected 17 bytes for the 9"),
     (lambda: idx(zipped(struct.pack(">II", 0x801, 9) + bytes(10))), "found more"),
@@ -126,8 +127,25 @@ REFUSED = [
     ),
     (lambda: written(b"1,2\n2,nan\n"), "set.csv: pixels holds NaN or infinity"),
     (lambda: written(b"1\n2\n"), "it has no pixels"),
-    (lambda: written(b"a", "a"), "a is not a readable .npz file: File is not a zip file; ex"),
-    (lambda: written(gzip.compress(b"\x80"), "mnist.pkl.gz"), "a pickle may run any code; where"),
+    *(
+        (lambda bad=bad: written(f"{bad}\n".encode() * 2), f"set.csv: labels: {words}")
+        for bad, words in (
+            ("01,1\n1,1", "'01' and '1' would be one class: expected one spelling"),
+            ("1e3,1\n1000,1", "'1e3' and '1000' would be one"),
+            ("a,1\na\0,1", "'a' and 'a\\x00' would be one"),
+        )
+    ),
+    *(
+        (lambda bad=bad: written(b"1,%s,3\n2,5,6\n" % bad), "table of images: could not convert")
+        for bad in (b"", b"NA", b"?", b"1O", b"1_0")
+    ),
+    (lambda: written(b"0,1,2,3,1\n1,2,1,4,0\n" * 9), "labels may be in the first or in the last"),
+    (lambda: written(b"a", "a"), "a is of no kind that is read here: expected a folder"),
+    (lambda: written(b"a", "a.tar.gz"), "that is read here: unpack it; expected"),
+    (lambda: written(gzip.compress(b"\x80"), "mnist.pkl.gz"), "which may run any code, where you"),
+    (lambda: written(b"", "a.parquet"), "not read here: load it by pandas, and"),
+    (lambda: written(gzip.compress(bytes(2**27)), "a.csv.gz"), "unpacks to more than 67,108,864"),
+    (lambda: npz(X=X, y=np.array(["\ud800", "b", "c"])[Y]), "the label '\\ud800': expected text"),
     (lambda: written(b"\0\0\0\x18ftypheic", "a", read_picture), "JPEG, as from heif-convert"),
     (lambda: written(b"%PDF-1.4", "a", read_picture), "a is a PDF document: expected PNG or"),
     # held-out images

@@ -5,6 +5,7 @@ import re
 import shutil
 import struct
 import tracemalloc
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -78,6 +79,20 @@ def csv(folder, begin="set", delimiter=",", head=(), last=False, upright=True):
     return folder / f"{begin}-train.csv"
 
 
+def zipped_csv(folder):
+    path = csv(folder)
+    for each in folder.iterdir():
+        each.with_name(f"{each.name}.gz").write_bytes(zipped(each.read_bytes()))
+        each.unlink()
+    return path.with_name(f"{path.name}.gz")
+
+
+def torchvision_root(folder):
+    (folder / "MNIST" / "raw").mkdir(parents=True)
+    idx_set(folder / "MNIST" / "raw")
+    return folder
+
+
 def pictures(folder, invert=np.asarray):
     """A folder of pictures for each class; the border tells what is the ground."""
     for part, images, labels in PARTS:
@@ -99,6 +114,11 @@ FORMATS = {
     "CSV": csv,
     "CSV with a head": lambda folder: csv(folder, head=HEAD),
     "CSV with labels last": lambda folder: csv(folder, head=HEAD[::-1], last=True),
+    "CSV with labels last, without a head": lambda folder: csv(folder, last=True),
+    "CSV with columns that have numbers": lambda folder: csv(folder, head=range(50)),
+    "gzipped CSV": zipped_csv,
+    "CSV in a folder": lambda folder: csv(folder).parent,
+    "torchvision's root": torchvision_root,
     "CSV with semicolons": lambda folder: csv(folder, delimiter=";"),
     "CSV of EMNIST": lambda folder: csv(folder, begin="emnist", upright=False),
     "dark pictures": pictures,
@@ -119,8 +139,8 @@ def test_a_format_gives_what_its_arrays_give(path):
     summary = DataSummary.of(data)
     assert summary.sha256 == DataSummary.of(expected).sha256
     assert (data.classes, data.pixels) == (expected.classes, expected.pixels)
-    name = path.name.removesuffix(".npz")
-    assert (data.name, data.source, data.notice) == (name, str(path), "")
+    assert Path(data.source).is_relative_to(path)  # or below it
+    assert (data.name, data.notice) == (Path(data.source).name.removesuffix(".npz"), "")
     assert DataSummary.of(summary.load()) == summary
 
 
@@ -131,12 +151,33 @@ def test_a_damaged_file_is_named(path, damage):
     assert str(file if file.suffix != ".npy" else path) in refusal(load, path)
 
 
+#: Labels of twelve lines, where the pixels at both ends have whole numbers from 0 to 200.
+LABELS = {"0": "abc", "0 and 7": (0, 7, 3), "beyond the pixels": (0, 500, 900)}
+
+
+@pytest.mark.parametrize("labels", LABELS.values(), ids=LABELS)
+@pytest.mark.parametrize("last", [False, True])
+def test_without_a_head_labels_are_told_from_pixels(tmp_path, labels, last):
+    pixels = np.resize([0, 200, 30, 200, 8], (12, 4))
+    lines = [[*map(str, row)] for row in pixels]
+    for k, line in enumerate(lines):
+        line.insert(4 * last, str(labels[k % 3]))
+    (tmp_path / "set.csv").write_text("".join(",".join(line) + "\n" for line in lines))
+    assert load(tmp_path / "set.csv").classes == tuple(sorted(labels))
+
+
 def test_one_of_several_sets_is_named(tmp_path):
     for begin in ("letters-", "digits-"):
         idx_set(tmp_path, begin=begin)
     expected = "holds several data sets (digits-, letters-): expected the path of a file of one"
     assert expected in refusal(load, tmp_path)
     assert load(tmp_path / f"letters-{FILES[0]}").n_classes == 3
+    for name in "ab":
+        (tmp_path / "above" / name).mkdir(parents=True)
+        npz(tmp_path / "above" / name)
+    assert "above holds several data sets: expected one, as in a/set" in refusal(
+        load, tmp_path / "above"
+    )
     (tmp_path / f"digits-{FILES[3]}").unlink()
     assert f"lacks digits-{FILES[3]} (" in refusal(load, tmp_path / f"digits-{FILES[0]}")
 
