@@ -42,7 +42,7 @@ train: $(INSTALLED)
 reproduce: $(INSTALLED)
 	$(BIN)/python tools/reproduce.py $(ARGS)
 
-# Writes the runs of the paper's experiment into docs/table-1.md, from benchmarks/results/table1.
+# Writes the table of the runs of the paper's experiment in benchmarks/results/table1/README.md.
 table-1: $(INSTALLED)
 	$(BIN)/python tools/reproduce.py --page
 

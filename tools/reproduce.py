@@ -1,7 +1,7 @@
 """The paper's Table 1: trains its networks by its settings, and shows the runs beside its figures.
 
 Called again after any stop, it goes on. What has come of each run is written beside the run's
-folder, as JSON. Such files in benchmarks/results/table1 are the rows of docs/table-1.md.
+folder, as JSON. Such files in benchmarks/results/table1 are the rows of the table there.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from mlpcore.training.config import SCHEDULE_EPOCHS
 from mlpcore.training.state import EpochMetrics
 
 ROOT = Path(__file__).resolve().parents[1]
-EVIDENCE, PAGE = ROOT / "benchmarks" / "results" / "table1", ROOT / "docs" / "table-1.md"
+PAGE = ROOT / "benchmarks" / "results" / "table1" / "README.md"
 
 #: The lines of the page around the table.
 BEGIN, END = "<!-- table1 begin -->\n", "<!-- table1 end -->\n"
@@ -182,7 +182,7 @@ def report(out: Path) -> None:
 
 def put_table(page: Path) -> None:
     """Puts the table of the repository's evidence into a page, between `BEGIN` and `END`."""
-    files = EVIDENCE.glob("*.json")
+    files = PAGE.parent.glob("*.json")
     runs = [msgspec.json.decode(path.read_bytes(), type=Evidence) for path in files]
     before, _, rest = page.read_text().partition(BEGIN)
     _, _, after = rest.partition(END)
@@ -202,7 +202,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     add_backend_options(parser)
     add("--out", type=Path, default=Path("runs/table1"), help="folder of the runs (runs/table1)")
     add("--report", action="store_true", help="only show the runs so far")
-    add("--page", action="store_true", help=f"only write the table of docs/{PAGE.name}")
+    add("--page", action="store_true", help="only write the table of the evidence")
 
     def command() -> int:
         options = parser.parse_args(argv)

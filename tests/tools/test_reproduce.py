@@ -57,7 +57,7 @@ def test_stopped_runs_go_on_and_finished_ones_are_left_alone(small, monkeypatch,
     assert all(path.stat().st_mtime_ns == t for path, t in before.items() if path.suffix != ".json")
 
 
-def test_the_page_of_the_documentation_has_the_table_of_the_evidence(tmp_path):
+def test_the_page_of_the_evidence_has_its_table(tmp_path):
     """`make table-1` has been called since the evidence changed."""
     page = tmp_path / "page.md"
     content = reproduce.PAGE.read_text()
