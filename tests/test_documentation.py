@@ -18,8 +18,8 @@ import mlpcore
 from mlpcore.__main__ import COMMANDS, main
 
 ROOT = Path(__file__).resolve().parents[1]
-PAGES = [ROOT / name for name in ("README.md", "CONTRIBUTING.md", "benchmarks/README.md")]
-PAGES += sorted((ROOT / "docs").glob("*.md"))
+PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md"]
+PAGES += sorted([*(ROOT / "benchmarks").glob("*.md"), *(ROOT / "docs").glob("*.md")])
 
 each_page = pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 

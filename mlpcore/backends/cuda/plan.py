@@ -28,7 +28,7 @@ MAX_REGISTERS, REGISTER_UNIT = 255, 8
 
 # Constants of `ResidentPlan.microseconds`, in cycles of a multiprocessor of 1.98 GHz. They are
 # fitted to the times of 47 kernels (five networks, many grids and block sizes) measured on an H200,
-# and predict these within 2.2 % (root mean square); see docs/resident-measured.md.
+# and predict these within 2.2 % (root mean square); see docs/resident.md.
 EXCHANGE_CYCLES = 811  #: from the stores of one block to the end of another block's wait
 WORD_CYCLES = (2.5, 1.5)  #: per word of a thread, at even boundaries (from far apart) and odd ones
 TURN_CYCLES = 541  #: for more words than a thread waits for together
