@@ -42,7 +42,7 @@ INLINE vf scaled_tanh(vf a)
 /* max(0, a). NaN stays NaN: max returns its second operand then. */
 INLINE vf rectified(vf a) { return vf_max(vf_set1(0.0f), a); }
 
-/* The outputs of a softmax layer stay sums here; see output.h. */
+/* Linear outputs. Those of a softmax layer stay sums here; see output.h. */
 INLINE vf identity(vf a) { return a; }
 
 /* What follows y[end - 1] is the next layer's bias input and must stay. */
@@ -59,7 +59,7 @@ INLINE vf identity(vf a) { return a; }
     }
 DEFINE_ACTIVATE(activate_tanh, scaled_tanh)
 DEFINE_ACTIVATE(activate_relu, rectified)
-DEFINE_ACTIVATE(activate_softmax, identity)
+DEFINE_ACTIVATE(activate_identity, identity)
 
 INLINE void product_rows(int rows, const float *w, int stride, const float *x, float *a)
 {

@@ -25,9 +25,13 @@
  * name). A kernel activate_NAME computes y(a), and delta_NAME the deltas. */
 #define MLP_ACTIVATIONS(X) X(MLP_TANH, tanh) X(MLP_RELU, relu)
 
-/* y(a) of a layer's neurons. MLP_SOFTMAX is for the last layer alone. */
+/* y(a) of a layer's neurons. MLP_SOFTMAX and MLP_LINEAR are for the last layer alone. */
 #define MLP_NUMBER(number, name) number,
-typedef enum { MLP_ACTIVATIONS(MLP_NUMBER) MLP_SOFTMAX, MLP_N_ACTIVATIONS } mlp_activation;
+typedef enum {
+    MLP_ACTIVATIONS(MLP_NUMBER) MLP_SOFTMAX,
+    MLP_LINEAR,
+    MLP_N_ACTIVATIONS
+} mlp_activation;
 #undef MLP_NUMBER
 
 typedef struct {

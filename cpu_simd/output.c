@@ -49,28 +49,39 @@ static double log_total(const float *a, int n)
     return most + log(total);
 }
 
-mlp_outcome mlp_judge(const mlp_layer *layer, const float *y, int label, float target)
+/* The target of output i, which is no softmax. */
+static float target_of(const mlp_wanted *wanted, int i)
+{
+    if (wanted->values) return wanted->values[i];
+    return i == wanted->label ? wanted->target : -wanted->target;
+}
+
+mlp_outcome mlp_judge(const mlp_layer *layer, const float *y, const mlp_wanted *wanted)
 {
     double loss = 0.0;
     if (layer->activation == MLP_SOFTMAX) {
         const double total = log_total(y, layer->n_out);
-        return (mlp_outcome){total - (double)y[label], total};
+        return (mlp_outcome){total - (double)y[wanted->label], total};
     }
     for (int i = 0; i < layer->n_out; i++) {
-        const double error = (double)y[i] - (double)(i == label ? target : -target);
+        const double error = (double)y[i] - (double)target_of(wanted, i);
         loss += error * error;
     }
     return (mlp_outcome){0.5 * loss, 0.0};
 }
 
 void mlp_output_deltas(const mlp_kernels *kernels, const mlp_layer *layer, const float *y,
-                       int label, float target, float weight, const mlp_outcome *outcome, int begin,
-                       int end, float *delta)
+                       const mlp_wanted *wanted, float weight, const mlp_outcome *outcome,
+                       int begin, int end, float *delta)
 {
-    const int softmax = layer->activation == MLP_SOFTMAX;
-    for (int i = begin; softmax && i < end; i++)
-        delta[i] = (float)(exponential((double)y[i] - outcome->log_total) - (double)(i == label));
-    if (!softmax) kernels->delta_output(y, label, target, begin, end, delta);
+    if (layer->activation == MLP_SOFTMAX)
+        for (int i = begin; i < end; i++)
+            delta[i] = (float)(exponential((double)y[i] - outcome->log_total) -
+                               (double)(i == wanted->label));
+    else if (layer->activation == MLP_LINEAR)
+        for (int i = begin; i < end; i++) delta[i] = y[i] - wanted->values[i];
+    else
+        kernels->delta_output(y, wanted->label, wanted->target, begin, end, delta);
     for (int i = begin; i < end; i++) delta[i] *= weight;
 }
 

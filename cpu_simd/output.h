@@ -13,20 +13,32 @@ static inline int mlp_guess(const float *y, int n)
     return guess;
 }
 
+/* What the outputs for a sample should be. */
+typedef struct {
+    int label;           /* the class, of softmax and scaled tanh outputs */
+    float target;        /* scaled tanh: t of the class; -t is that of the others */
+    const float *values; /* n_out numbers, of linear outputs */
+} mlp_wanted;
+
+/* Whether another class has the greatest output. Linear outputs have no classes. */
+static inline int mlp_misses(const mlp_layer *layer, const float *y, const mlp_wanted *wanted)
+{
+    return layer->activation != MLP_LINEAR && mlp_guess(y, layer->n_out) != wanted->label;
+}
+
 /* How a sample ended. */
 typedef struct {
     double loss;      /* 1/2 |y - t|^2, or -log of the class's probability */
     double log_total; /* of softmax outputs: log sum exp a */
 } mlp_outcome;
 
-/* The outcome of a sample whose outputs are at `y`. Those of a softmax layer are the sums a.
- * Of other outputs the class has the target, and the others have its negative. */
-mlp_outcome mlp_judge(const mlp_layer *layer, const float *y, int label, float target);
+/* The outcome of a sample whose outputs are at `y`. Those of a softmax layer are the sums a. */
+mlp_outcome mlp_judge(const mlp_layer *layer, const float *y, const mlp_wanted *wanted);
 
 /* dE/da of the neurons begin <= i < end, times the sample's weight. */
 void mlp_output_deltas(const mlp_kernels *kernels, const mlp_layer *layer, const float *y,
-                       int label, float target, float weight, const mlp_outcome *outcome, int begin,
-                       int end, float *delta);
+                       const mlp_wanted *wanted, float weight, const mlp_outcome *outcome,
+                       int begin, int end, float *delta);
 
 /* Replaces the sums of n samples, if the layer is a softmax layer, by exp a / sum exp a. */
 void mlp_finish_outputs(const mlp_layer *layer, float *outputs, int n);

@@ -3,7 +3,6 @@
 #include <math.h>
 
 #include "buffers.h"
-#include "output.h"
 
 /* When weights decay, those of a layer are `tiles` times one scale, so that a step need not touch
  * the rows of inputs that are zero. The tiles take over a scale that becomes smaller than this. */
@@ -156,17 +155,16 @@ static void backward(const mlp_stepper *stepper, int i, float learning_rate, dou
                                                        l[-1].deltas);
 }
 
-double mlp_step(mlp_stepper *stepper, const mlp_sample *sample, int label,
-                const float *learning_rates, const double *kept, float target, float weight,
-                int *errors)
+double mlp_step(mlp_stepper *stepper, const mlp_sample *sample, const mlp_wanted *wanted,
+                const float *learning_rates, const double *kept, float weight, int *errors)
 {
     const step_layer *top = &stepper->layers[stepper->n_layers - 1];
     const float *y = stepper->outputs;
     forward(stepper, sample);
-    *errors += mlp_guess(y, top->layer->n_out) != label;
-    const mlp_outcome outcome = mlp_judge(top->layer, y, label, target);
+    *errors += mlp_misses(top->layer, y, wanted);
+    const mlp_outcome outcome = mlp_judge(top->layer, y, wanted);
     if (!isfinite(outcome.loss)) return outcome.loss;
-    mlp_output_deltas(stepper->kernels, top->layer, y, label, target, weight, &outcome, 0,
+    mlp_output_deltas(stepper->kernels, top->layer, y, wanted, weight, &outcome, 0,
                       top->layer->n_out, top->deltas);
     for (int i = stepper->n_layers - 1; i >= 0; i--)
         backward(stepper, i, learning_rates[i], kept ? kept[i] : 1.0);

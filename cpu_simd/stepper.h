@@ -9,6 +9,7 @@
 #include <stdint.h>
 
 #include "kernels.h"
+#include "output.h"
 
 typedef struct mlp_stepper mlp_stepper;
 
@@ -27,11 +28,9 @@ typedef struct {
 
 /* Learns a sample. Returns its loss times its weight, and counts it among the errors if it was
  * misclassified. If the loss is not finite, nothing is learnt. There are for each layer a learning
- * rate and the share of its weights, but not biases, that is kept before the update (NULL: all);
- * `target` is as in mlp_training. */
-double mlp_step(mlp_stepper *stepper, const mlp_sample *sample, int label,
-                const float *learning_rates, const double *kept, float target, float weight,
-                int *errors);
+ * rate and the share of its weights, but not biases, that is kept before the update (NULL: all). */
+double mlp_step(mlp_stepper *stepper, const mlp_sample *sample, const mlp_wanted *wanted,
+                const float *learning_rates, const double *kept, float weight, int *errors);
 
 /* The outputs (n_out) for a sample. */
 void mlp_step_outputs(mlp_stepper *stepper, const mlp_sample *sample, float *outputs);

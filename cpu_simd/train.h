@@ -11,7 +11,8 @@
 typedef struct {
     const mlp_network *network;  /* its weights are changed */
     const float *images;         /* n_images rows of layers[0].n_in floats */
-    const uint8_t *labels;       /* a class per image */
+    const uint8_t *labels;       /* a class per image; NULL of linear outputs */
+    const float *targets;        /* of these, n_out numbers per image */
     const int32_t *order;        /* the image of each step */
     const float *sample_weights; /* of each image */
     int n_samples;               /* steps */

@@ -139,6 +139,14 @@ static void update_first(const mlp_worker *self, const mlp_block *block, const m
 
 /* ---- a sample ---- */
 
+/* What the outputs for an image should be. */
+static mlp_wanted wanted_of(const mlp_training *training, const mlp_layer *layer, int image)
+{
+    if (training->targets)
+        return (mlp_wanted){.values = training->targets + (ptrdiff_t)image * layer->n_out};
+    return (mlp_wanted){.label = training->labels[image], .target = training->target};
+}
+
 /* The deltas of the thread's output neurons, once its part of the outputs y of an image is there.
  *
  * Everything below is linear in these deltas, the corrections too. So a weight here is a factor of
@@ -147,16 +155,17 @@ static void judge(const mlp_worker *self, const float *y, int image, float *delt
                   mlp_outcome *outcome)
 {
     const mlp_training *training = self->schedule->training;
-    const int top = training->network->n_layers - 1, label = training->labels[image];
+    const int top = training->network->n_layers - 1;
     const mlp_layer *layer = &training->network->layers[top];
+    const mlp_wanted wanted = wanted_of(training, layer, image);
     const int softmax = layer->activation == MLP_SOFTMAX;
     int begin, end;
     mlp_worker_rows(self, top, &begin, &end);
     if (softmax && mlp_n_owners(layer) > 1) mlp_barrier(self->team, self->thread);
     if (softmax && (begin < end || self->thread == 0)) /* which observes */
-        *outcome = mlp_judge(layer, y, label, training->target);
-    mlp_output_deltas(self->schedule->kernels, layer, y, label, training->target,
-                      training->sample_weights[image], outcome, begin, end, delta);
+        *outcome = mlp_judge(layer, y, &wanted);
+    mlp_output_deltas(self->schedule->kernels, layer, y, &wanted, training->sample_weights[image],
+                      outcome, begin, end, delta);
 }
 
 /* Counts a sample whose outputs are complete, and asks now and then whether to stop. For thread 0.
@@ -165,10 +174,10 @@ static void observe(mlp_training *training, const float *y, int image, mlp_outco
                     int done)
 {
     const mlp_layer *layer = &training->network->layers[training->network->n_layers - 1];
-    const int label = training->labels[image];
-    if (layer->activation != MLP_SOFTMAX) *outcome = mlp_judge(layer, y, label, training->target);
+    const mlp_wanted wanted = wanted_of(training, layer, image);
+    if (layer->activation != MLP_SOFTMAX) *outcome = mlp_judge(layer, y, &wanted);
     training->loss += (double)training->sample_weights[image] * outcome->loss;
-    training->errors += mlp_guess(y, layer->n_out) != label;
+    training->errors += mlp_misses(layer, y, &wanted);
     training->done = done;
     mlp_ask(&training->poll);
 }

@@ -26,7 +26,7 @@ from mlpcore.backends.arguments import (
 from mlpcore.backends.deforming import Deforming
 from mlpcore.errors import InputError
 from mlpcore.network import Network
-from mlpcore.network.activation import check_target
+from mlpcore.network.activation import LEAST_SQUARES, check_target
 from mlpcore.typing import BackendArray, Float32Array, Float64Array, LoadedNetwork, UInt8Array
 
 Progress: TypeAlias = Callable[["TrainingResult"], bool | None]
@@ -46,7 +46,7 @@ class TrainingResult:
     samples
         Samples trained; fewer than asked for when progress said stop.
     errors
-        Samples misclassified; meaningless when the loss is not finite.
+        Samples misclassified; meaningless when the loss is not finite, and 0 of a regression.
     loss
         Sum of the network's loss over the samples: 1/2 |y - t|^2, or -log y of the class,
         each times the sample's weight.
@@ -62,7 +62,7 @@ class Samples:
     """What a training learns, as `Backend.train` checked it, where the backend computes."""
 
     images: BackendArray  # (n, n_in)
-    labels: BackendArray  # (n,) uint8
+    labels: BackendArray  # (n,) uint8; the targets (n, n_out) float32 of a regression
     order: BackendArray  # (m,) int32
     target: float
     weights: BackendArray  # (n,); None for a backend that takes none
@@ -137,7 +137,8 @@ class Backend(Deforming):
         Parameters
         ----------
         network, images, labels
-            As `load` and `put` gave them: images (n, n_in), labels (n,) uint8.
+            As `load` and `put` gave them: images (n, n_in), labels (n,) uint8. For a network of
+            the loss "least-squares", which CPUs alone train, labels are targets (n, n_out) float32.
         order
             (m,) int32, the image of each step, for example from `permutation`. A CPU backend reads
             `order`, `labels` and `sample_weight` before the first step. What is written to them
@@ -165,7 +166,9 @@ class Backend(Deforming):
         """
         n_in, n_classes = network.layer_sizes[0], network.layer_sizes[-1]
         images = self._array("images", images, (None, n_in))
-        labels = self._copied_array("labels", labels, (len(images),), np.uint8)
+        regression = network.loss == LEAST_SQUARES
+        kind = ((len(images), n_classes), np.float32) if regression else ((len(images),), np.uint8)
+        labels = self._copied_array("labels", labels, *kind)
         order = self._copied_array("order", order, (None,), np.int32)
         check_target(target)
         check_decay(weight_decay)
@@ -180,7 +183,8 @@ class Backend(Deforming):
         rates = layer_rates(network, learning_rate)
         if len(order) == 0:
             return TrainingResult(0, 0, 0.0)
-        check_range("labels", np.asarray(labels), n_classes)
+        if not regression:
+            check_range("labels", np.asarray(labels), n_classes)
         check_range("order", np.asarray(order), len(images))
         samples = Samples(images, labels, order, float(target), sample_weight, float(weight_decay))
         return self._train(network, samples, rates, progress)

@@ -25,6 +25,7 @@ cdef extern from "train.h" nogil:
         const mlp_network *network
         const float *images
         const uint8_t *labels
+        const float *targets
         const int32_t *order
         const float *sample_weights
         int n_samples
@@ -54,9 +55,13 @@ cdef extern from "stepper.h" nogil:
 
     mlp_stepper *mlp_new_stepper(const mlp_kernels *kernels, const mlp_network *network)
     void mlp_free_stepper(mlp_stepper *stepper)
-    double mlp_step(mlp_stepper *stepper, const mlp_sample *sample, int label,
-                    const float *learning_rates, const double *kept, float target, float weight,
-                    int *errors)
+    ctypedef struct mlp_wanted:
+        int label
+        float target
+        const float *values
+
+    double mlp_step(mlp_stepper *stepper, const mlp_sample *sample, const mlp_wanted *wanted,
+                    const float *learning_rates, const double *kept, float weight, int *errors)
     void mlp_step_outputs(mlp_stepper *stepper, const mlp_sample *sample, float *outputs)
     void mlp_store_steps(const mlp_stepper *stepper, const mlp_network *network)
     void mlp_load_steps(mlp_stepper *stepper)

@@ -14,7 +14,7 @@ from mlpcore.backends.arguments import GRID, IMAGES_PER_GRID, noise_shape
 from mlpcore.backends.base import Backend, Poll, Progress, Samples, TrainingResult
 from mlpcore.backends.deforming import EpochFields
 from mlpcore.network import Network
-from mlpcore.network.activation import A, B, complete
+from mlpcore.network.activation import LEAST_SQUARES, A, B, complete
 from mlpcore.typing import AnyArray, Float32Array, Float64Array
 
 #: Images of a prediction at a time, so that their states stay in the cache.
@@ -51,6 +51,8 @@ HIDDEN: dict[str, tuple[Callable[[AnyArray], AnyArray], Callable[[AnyArray], Any
 def activate(network: Network, layer: int, a: AnyArray) -> AnyArray:
     """y(a) of a layer's neurons."""
     if layer == network.n_layers - 1:
+        if network.loss == LEAST_SQUARES:
+            return a
         return softmax(a) if network.loss == "cross-entropy" else scaled_tanh(a)
     return HIDDEN[network.activation][0](a)
 
@@ -116,7 +118,11 @@ class ReferenceBackend(Backend):
         rates: Float64Array,
         progress: Progress | None,
     ) -> TrainingResult:
-        wanted = np.eye(network.layer_sizes[-1])[samples.labels]
+        regression = network.loss == LEAST_SQUARES
+        if regression:
+            wanted = samples.labels.astype(np.float64)
+        else:
+            wanted = np.eye(network.layer_sizes[-1])[samples.labels]
         if network.loss == "squared":
             wanted = samples.target * (2 * wanted - 1)
         weights = [w.astype(np.float64) for w in network.weights]
@@ -137,7 +143,7 @@ class ReferenceBackend(Backend):
                     network, weights, biases, image, wanted[i], factor * rates, kept
                 )
                 loss += factor * sample_loss
-                errors += int(outputs.argmax() != samples.labels[i])
+                errors += 0 if regression else int(outputs.argmax() != samples.labels[i])
                 done += 1
         except BaseException:
             with suppress(BaseException):  # the first exception counts

@@ -23,7 +23,7 @@ from mlpcore.backends.deforming import EpochFields
 from mlpcore.checks import check_whole
 from mlpcore.cpu import available_cores
 from mlpcore.errors import InputError
-from mlpcore.network.activation import check_target
+from mlpcore.network.activation import LEAST_SQUARES, check_target
 
 from mlpcore.backends.cpu_simd cimport *
 from mlpcore.network.network cimport Network
@@ -227,7 +227,8 @@ class SimdBackend(Backend):
 
     def _train(self, Network network not None, samples, rates, progress):
         cdef const float[:, ::1] x = samples.images
-        cdef const uint8_t[::1] t = samples.labels
+        cdef const uint8_t[::1] t
+        cdef const float[:, ::1] wanted
         cdef const int32_t[::1] o = samples.order
         cdef const float[::1] eta = rates.astype(np.float32), factor = samples.weights
         cdef _Settings own = self._settings
@@ -237,7 +238,13 @@ class SimdBackend(Backend):
         poll.callback, poll.training = progress, &training
         training.network = &network.c
         training.images = &x[0, 0]
-        training.labels = &t[0]
+        training.labels, training.targets = NULL, NULL
+        if network.loss == LEAST_SQUARES:
+            wanted = samples.labels
+            training.targets = &wanted[0, 0]
+        else:
+            t = samples.labels
+            training.labels = &t[0]
         training.order = &o[0]
         training.sample_weights = &factor[0]
         training.n_samples = len(samples.order)
@@ -436,12 +443,14 @@ cdef class CStepper:
 
     cdef double learn(self, const float *inputs, int label, float rate, float weight) noexcept:
         cdef mlp_sample sample
+        cdef mlp_wanted wanted
         cdef int i, errors = 0
         sample.values, sample.indices, sample.n = inputs, NULL, 0
+        wanted.label, wanted.target, wanted.values = label, 1.0, NULL
         for i in range(self.model.c.n_layers):
             self.same_rates[i] = rate
         self.changed = True
-        return mlp_step(self.c, &sample, label, &self.same_rates[0], NULL, 1.0, weight, &errors)
+        return mlp_step(self.c, &sample, &wanted, &self.same_rates[0], NULL, weight, &errors)
 
     cdef void outputs(self, const float *inputs, float *outputs) noexcept:
         cdef mlp_sample sample
@@ -458,10 +467,15 @@ cdef class CStepper:
               weight_decay=0.0):
         cdef _Samples samples = _Samples(images, self.n_in)
         # A copy, as `Backend.train` makes one: C would write where a wrong label points.
-        cdef bytes codes = check_array("labels", labels, (samples.n,), np.uint8).tobytes()
-        cdef const unsigned char *t = codes
+        cdef bint regression = self.model.loss == LEAST_SQUARES
+        shape, kind = (samples.n,), np.uint8
+        if regression:
+            shape, kind = (samples.n, self.n_classes), np.float32
+        cdef bytes copied = check_array("labels", labels, shape, kind).tobytes()
+        cdef const unsigned char *t = copied
         cdef const float[::1] weights = None
         cdef mlp_sample sample
+        cdef mlp_wanted wanted
         cdef Py_ssize_t i
         cdef double loss = 0.0
         cdef int errors = 0
@@ -469,7 +483,7 @@ cdef class CStepper:
             sample_weight = check_array("sample_weight", sample_weight, (samples.n,)).copy()
             check_weights(sample_weight)
             weights = sample_weight
-        for i in range(samples.n):
+        for i in range(0 if regression else samples.n):
             if t[i] >= self.n_classes:
                 check_range("labels", labels, self.n_classes)
         if type(learning_rate) not in (float, tuple):  # a list may change between two calls
@@ -482,9 +496,14 @@ cdef class CStepper:
         if target != 1.0:
             check_target(target)
         self.changed = True
+        wanted.label, wanted.target, wanted.values = 0, target, NULL
         for i in range(samples.n):
             sample = samples.get(i)
-            loss += mlp_step(self.c, &sample, t[i], &self.rates[0], &self.kept[0], target,
+            if regression:
+                wanted.values = <const float *>t + i * self.n_classes
+            else:
+                wanted.label = t[i]
+            loss += mlp_step(self.c, &sample, &wanted, &self.rates[0], &self.kept[0],
                              1.0 if weights is None else weights[i], &errors)
             if i % STEPS == STEPS - 1:
                 _let_others()

@@ -1,7 +1,8 @@
 """Activations of the hidden neurons, losses, and the targets that the scaled tanh can reach.
 
 The loss decides what the outputs are. With ``"squared"`` the output neurons are scaled tanh, as in
-the paper. With ``"cross-entropy"`` they are a softmax, the probabilities of the classes.
+the paper. With ``"cross-entropy"`` they are a softmax, the probabilities of the classes. With
+``"least-squares"``, for regression, they are linear.
 """
 
 from __future__ import annotations
@@ -29,6 +30,11 @@ Init: TypeAlias = Literal["uniform", "he", "glorot"]
 
 
 ACTIVATIONS, LOSSES, INITS = (get_args(each) for each in (Activation, Loss, Init))
+
+LEAST_SQUARES = "least-squares"
+"""The loss of regression: 1/2 sum (y - t)^2 over linear outputs, whose targets are any numbers."""
+
+ALL_LOSSES = (*LOSSES, LEAST_SQUARES)
 
 Each = TypeVar("Each")
 

@@ -4,6 +4,7 @@ cdef extern from "network.h" nogil:
     ctypedef enum mlp_activation:
         MLP_TANH
         MLP_SOFTMAX
+        MLP_LINEAR
 
     ctypedef struct mlp_layer:
         int n_in

@@ -12,7 +12,7 @@ from mlpcore import philox
 from mlpcore.checks import check_choice, check_whole
 from mlpcore.cpu import total_memory
 from mlpcore.errors import InputError
-from mlpcore.network.activation import ACTIVATIONS, INITS, LOSSES
+from mlpcore.network.activation import ACTIVATIONS, ALL_LOSSES, INITS, LEAST_SQUARES
 from mlpcore.network.architecture import MAX_WIDTH, count_parameters
 
 __all__ = ["Network"]
@@ -75,7 +75,8 @@ cdef class Network:
         is max(0, a).
     loss : str
         ``"squared"`` has scaled tanh outputs, as the paper has. ``"cross-entropy"`` has
-        softmax outputs: the probabilities of the classes.
+        softmax outputs: the probabilities of the classes. ``"least-squares"`` has linear
+        outputs, for regression.
     init : str
         How initial values are drawn, see `initialise`.
 
@@ -105,7 +106,7 @@ cdef class Network:
     def __cinit__(self, layer_sizes, seed=None, activation="tanh", loss="squared", init="uniform"):
         self.layer_sizes = _check_layer_sizes(layer_sizes)
         check_choice("activation", activation, ACTIVATIONS)
-        check_choice("loss", loss, LOSSES)
+        check_choice("loss", loss, ALL_LOSSES)
         check_choice("init", init, INITS)
         self.activation, self.loss = activation, loss
         cdef int number = ACTIVATIONS.index(activation)
@@ -147,6 +148,8 @@ cdef class Network:
         self.weights, self.biases = _Views(weights), _Views(biases)
         layer = &self.c.layers[self.c.n_layers - 1]
         layer.activation = MLP_SOFTMAX if self.loss == "cross-entropy" else MLP_TANH
+        if self.loss == LEAST_SQUARES:
+            layer.activation = MLP_LINEAR
 
     def initialise(self, seed, init="uniform"):
         """Draw all weights and biases again.

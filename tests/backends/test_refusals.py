@@ -172,10 +172,20 @@ BROKEN_ROWS = [
     *sparse(rows=csr_matrix(X[:1]).tocsc()),
 ]
 
+LINEAR = Network((4, 3, 2), loss="least-squares")
+
+#: Of a regression.
+NO_TARGETS = [
+    lambda b, net: b.train(LINEAR, X, LABELS, ORDER, 0.1),
+    lambda b, net: b.stepper(LINEAR).train(X, uniform(1, 5, 3), 0.1),
+]
+
 TABLE = [
     *((name, *row) for name in ("reference", "cpu", "cuda-emulated") for row in REFUSED),
     *((name, *row) for name in ("reference", "cpu") for row in REFUSED_ON_A_CPU),
     *(("cpu", lambda b, net, call=call: call(), message) for call, message in REFUSED_CHOICES),
+    *(("cpu", call, r"labels: .*expected float32 of shape \(5, 2\)") for call in NO_TARGETS),
+    ("cuda-emulated", lambda b, net: b.load(LINEAR), "loss least-squares: the backend"),
     *((name, call, "images: expected compressed") for name in SIMD for call in BROKEN_ROWS),
     ("cuda-emulated", deform_in_place, "out: expected memory that the images do not use"),
 ]

@@ -11,7 +11,7 @@ from mlpcore.backends.base import TrainingResult
 from mlpcore.backends.cuda.plan import DeviceLimits
 from mlpcore.backends.reference import ReferenceBackend
 from mlpcore.network import Network
-from mlpcore.network.activation import ACTIVATIONS, LOSSES
+from mlpcore.network.activation import ACTIVATIONS, ALL_LOSSES, LEAST_SQUARES, LOSSES
 
 #: Every activation with every loss.
 KINDS = list(product(ACTIVATIONS, LOSSES))
@@ -108,7 +108,7 @@ class Problem(NamedTuple):
     `rate` is that of the first layer, and `ratio` times that of the layer above. `ground` is the
     images' background, if they have one; "own" is another one for each image. The share `zeros` of
     the inputs is 0. Of the last hidden layer's rectifiers only `alive` are ever above 0. Samples
-    are weighted by a row of `WEIGHTS`, and weights decay, on CPUs only.
+    are weighted by a row of `WEIGHTS`, weights decay, and outputs are linear, on CPUs only.
     """
 
     sizes: tuple[int, ...]
@@ -133,13 +133,15 @@ class Problem(NamedTuple):
         return network
 
     def samples(self):
-        """Images, labels, an order in which some images come twice, and weights."""
+        """Images, labels or targets, an order in which some images come twice, and weights."""
         n, rng = self.n, np.random.default_rng(self.seed)
         images = uniform(self.seed, n, self.sizes[0])
         if self.ground is not None:
             own = self.ground == "own"
             images = on_ground(images, uniform(self.seed + 1, n) if own else self.ground, self.seed)
         labels = rng.integers(0, min(self.sizes[-1], 256), n).astype(np.uint8)
+        if self.loss == LEAST_SQUARES:
+            labels = uniform(self.seed + 2, n, self.sizes[-1])
         order = rng.integers(0, n, 2 * n).astype(np.int32)
         images[rng.random(images.shape) < self.zeros] = 0
         mix = None if self.weights is None else np.array(WEIGHTS[self.weights], np.float32)
@@ -164,7 +166,7 @@ def training_problems(draw, samples=12, widths=WIDTHS):
         target=draw(st.sampled_from([1.0, 0.5, 1.3])),
         ratio=draw(st.sampled_from([1.0, 2.0])),
         activation=draw(st.sampled_from(ACTIVATIONS)),
-        loss=draw(st.sampled_from(LOSSES)),
+        loss=draw(st.sampled_from(ALL_LOSSES)),
         # 40 leaves nothing of a weight.
         weight_decay=draw(st.sampled_from([0.0, 0.0, 0.02, 40.0])) / rate,
         zeros=draw(st.sampled_from([0.0, 0.0, 0.3, 0.7, 0.95, 1.0])),
@@ -203,8 +205,10 @@ def check_training(reference, problem, *engines):
     """Weights, loss, counts and predictions after a training are the oracle's, with the same bits
     by all engines: these are backends, and steppers as `StepperEngine`."""
     rate, n = problem.rate, 2 * problem.n
-    images, labels, order, weights = problem.samples()
     on_cpus = all(engine.can_weight for engine in engines)
+    if problem.loss == LEAST_SQUARES and not on_cpus:
+        problem = problem._replace(loss="squared")
+    images, labels, order, weights = problem.samples()
     more = {"target": problem.target, "weight_decay": problem.weight_decay * on_cpus}
     greatest = 1.0
     if weights is not None and on_cpus:

@@ -25,6 +25,7 @@ from mlpcore.backends.cuda.streaming import StreamingNetwork
 from mlpcore.backends.deforming import EpochFields
 from mlpcore.errors import InputError
 from mlpcore.network import Network
+from mlpcore.network.activation import LEAST_SQUARES
 from mlpcore.typing import AnyArray, BackendArray, DTypeLike, Float32Array, Float64Array
 
 #: Where the weights are while a network trains, the faster schedule first.
@@ -85,6 +86,7 @@ class CudaBackend(Backend):
         return result
 
     def load(self, network: Network) -> DeviceNetwork:
+        self.check_option("loss least-squares", network.loss == LEAST_SQUARES or None)
         self.notice = None
         if self.schedule == "resident":
             hidden, output = activations(network)

@@ -46,7 +46,7 @@ class DeviceNetwork(ABC):
 
     Attributes
     ----------
-    layer_sizes, n_layers
+    layer_sizes, n_layers, loss
         As in `mlpcore.network.Network`.
     layers : list of Layer
     hidden : int
@@ -75,6 +75,7 @@ class DeviceNetwork(ABC):
     def __init__(self, driver: CudaDriver, network: Network):
         self.driver = driver
         self.layer_sizes, self.n_layers = network.layer_sizes, network.n_layers
+        self.loss = network.loss
         self.hidden, output = activations(network)
         self.batch = max(1, min(PREDICT_BATCH, PREDICT_FLOATS // max(self.layer_sizes[1:])))
         self.chunk = self.min_chunk
