@@ -6,9 +6,9 @@
 #include <stdint.h>
 #include <string.h>
 
-/* exp z for z <= 0, or NaN: 2^k exp r with |r| <= log(2) / 2, and exp r by its Taylor series, whose
- * relative error is below 1e-15. */
-static double exponential(double z)
+/* 2^k exp r with |r| <= log(2) / 2, and exp r by its Taylor series, whose relative error is below
+ * 1e-15. */
+double mlp_exponential(double z)
 {
     if (z < -700.0) return 0.0;
     const double rounded = z * 1.4426950408889634 + 6755399441055744.0; /* 1.5 * 2^52 */
@@ -45,7 +45,7 @@ static double log_total(const float *a, int n)
     double most = (double)a[0], total = 0.0;
     for (int i = 1; i < n; i++)
         if ((double)a[i] > most) most = (double)a[i];
-    for (int i = 0; i < n; i++) total += exponential((double)a[i] - most);
+    for (int i = 0; i < n; i++) total += mlp_exponential((double)a[i] - most);
     return most + log(total);
 }
 
@@ -76,7 +76,7 @@ void mlp_output_deltas(const mlp_kernels *kernels, const mlp_layer *layer, const
 {
     if (layer->activation == MLP_SOFTMAX)
         for (int i = begin; i < end; i++)
-            delta[i] = (float)(exponential((double)y[i] - outcome->log_total) -
+            delta[i] = (float)(mlp_exponential((double)y[i] - outcome->log_total) -
                                (double)(i == wanted->label));
     else if (layer->activation == MLP_LINEAR)
         for (int i = begin; i < end; i++) delta[i] = y[i] - wanted->values[i];
@@ -91,6 +91,6 @@ void mlp_finish_outputs(const mlp_layer *layer, float *outputs, int n)
     for (ptrdiff_t s = 0; s < n; s++) {
         float *y = outputs + s * layer->n_out;
         const double total = log_total(y, layer->n_out);
-        for (int i = 0; i < layer->n_out; i++) y[i] = (float)exponential((double)y[i] - total);
+        for (int i = 0; i < layer->n_out; i++) y[i] = (float)mlp_exponential((double)y[i] - total);
     }
 }

@@ -13,6 +13,9 @@ static inline int mlp_guess(const float *y, int n)
     return guess;
 }
 
+/* exp z for z <= 0, or NaN, with the same bits on all machines. */
+double mlp_exponential(double z);
+
 /* What the outputs for a sample should be. */
 typedef struct {
     int label;           /* the class, of softmax and scaled tanh outputs */

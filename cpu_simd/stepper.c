@@ -3,6 +3,7 @@
 #include <math.h>
 
 #include "buffers.h"
+#include "sparse.h"
 
 /* When weights decay, those of a layer are `tiles` times one scale, so that a step need not touch
  * the rows of inputs that are zero. The tiles take over a scale that becomes smaller than this. */
@@ -177,6 +178,26 @@ void mlp_step_outputs(mlp_stepper *stepper, const mlp_sample *sample, float *out
     forward(stepper, sample);
     memcpy(outputs, stepper->outputs, sizeof(float) * (size_t)top->n_out);
     mlp_finish_outputs(top, outputs, 1);
+}
+
+void mlp_step_product(const mlp_stepper *stepper, const float *rows, float *sums)
+{
+    const step_layer *l = &stepper->layers[stepper->n_layers - 1];
+    mlp_product(rows, l->layer->n_out, l->active, l->n_active, l->inputs, sums);
+}
+
+void mlp_average_steps(const mlp_stepper *stepper, float *rows, float share)
+{
+    const step_layer *l = &stepper->layers[stepper->n_layers - 1];
+    const mlp_layer *layer = l->layer;
+    for (int tile = 0; tile < mlp_n_tiles(layer); tile++) {
+        const int begin = mlp_tile_begin(layer, tile), end = mlp_tile_begin(layer, tile + 1);
+        const float *own = l->tiles + mlp_tile_offset(layer, tile);
+        for (int j = 0; j <= layer->n_in; j++, own += mlp_tile_width(layer, tile)) {
+            float *row = rows + (ptrdiff_t)j * layer->n_out;
+            for (int i = begin; i < end; i++) row[i] += share * (own[i - begin] - row[i]);
+        }
+    }
 }
 
 void mlp_store_steps(const mlp_stepper *stepper, const mlp_network *network)

@@ -35,6 +35,14 @@ double mlp_step(mlp_stepper *stepper, const mlp_sample *sample, const mlp_wanted
 /* The outputs (n_out) for a sample. */
 void mlp_step_outputs(mlp_stepper *stepper, const mlp_sample *sample, float *outputs);
 
+/* The sums of an output layer with other weights, for the last sample. They are a row of n_out
+ * floats for each input, that of the bias last. */
+void mlp_step_product(const mlp_stepper *stepper, const float *rows, float *sums);
+
+/* Moves such weights by a share of the way towards those of the output layer, which have not
+ * decayed. */
+void mlp_average_steps(const mlp_stepper *stepper, float *rows, float share);
+
 /* Copies the weights to a network of the same layers. */
 void mlp_store_steps(const mlp_stepper *stepper, const mlp_network *network);
 

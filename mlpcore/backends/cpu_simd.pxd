@@ -66,6 +66,24 @@ cdef extern from "stepper.h" nogil:
     void mlp_store_steps(const mlp_stepper *stepper, const mlp_network *network)
     void mlp_load_steps(mlp_stepper *stepper)
 
+cdef extern from "mixture.h" nogil:
+    ctypedef struct mlp_mixture:
+        const mlp_network *network
+        mlp_stepper *stepper
+        float *average
+        float *linear
+        float *squares
+        double *share
+        double *steps
+        int32_t *active
+        float *values
+        float *rates
+        float *sums
+
+    double mlp_mixture_step(const mlp_mixture *mixture, const float *x, const mlp_wanted *wanted,
+                            double rate, float weight)
+    void mlp_mixture_outputs(const mlp_mixture *mixture, const float *x, float *outputs)
+
 cdef extern from "predict.h" nogil:
     ctypedef struct mlp_prediction:
         const mlp_network *network

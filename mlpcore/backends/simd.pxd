@@ -1,6 +1,6 @@
 """The stepper of the C backend, for estimators that call it without Python code in between."""
 
-from mlpcore.backends.cpu_simd cimport mlp_stepper
+from mlpcore.backends.cpu_simd cimport mlp_mixture, mlp_stepper, mlp_wanted
 from mlpcore.network.network cimport Network
 
 cdef class CStepper:
@@ -12,9 +12,10 @@ cdef class CStepper:
     cdef object learning_rate, weight_decay  # the last ones
     cdef const float[::1] rates  # of each layer
     cdef const double[::1] kept  # likewise, the share of its weights
-    cdef float[::1] same_rates  # of each layer, for `learn`
 
-    cdef double learn(self, const float *inputs, int label, float rate, float weight) noexcept
-    cdef void outputs(self, const float *inputs, float *outputs) noexcept
+    cdef double learn(self, const mlp_mixture *mixture, const float *inputs,
+                      const mlp_wanted *wanted, double rate, float weight) noexcept
+    cdef void outputs(self, const mlp_mixture *mixture, const float *inputs,
+                      float *outputs) noexcept
     cdef void store(self, Network network) noexcept
     cdef void load(self) noexcept

@@ -433,7 +433,6 @@ cdef class CStepper:
     def __cinit__(self, _Settings settings, Network network):
         self.model = self.stored = network
         self.n_in, *_, self.n_classes = network.layer_sizes
-        self.same_rates = np.empty(network.n_layers, np.float32)
         self.c = mlp_new_stepper(settings.kernels, &network.c)
         if self.c == NULL:
             raise MemoryError("no memory for the weights of a stepper")
@@ -441,21 +440,14 @@ cdef class CStepper:
     def __dealloc__(self):
         mlp_free_stepper(self.c)
 
-    cdef double learn(self, const float *inputs, int label, float rate, float weight) noexcept:
-        cdef mlp_sample sample
-        cdef mlp_wanted wanted
-        cdef int i, errors = 0
-        sample.values, sample.indices, sample.n = inputs, NULL, 0
-        wanted.label, wanted.target, wanted.values = label, 1.0, NULL
-        for i in range(self.model.c.n_layers):
-            self.same_rates[i] = rate
+    cdef double learn(self, const mlp_mixture *mixture, const float *inputs,
+                      const mlp_wanted *wanted, double rate, float weight) noexcept:
         self.changed = True
-        return mlp_step(self.c, &sample, &wanted, &self.same_rates[0], NULL, weight, &errors)
+        return mlp_mixture_step(mixture, inputs, wanted, rate, weight)
 
-    cdef void outputs(self, const float *inputs, float *outputs) noexcept:
-        cdef mlp_sample sample
-        sample.values, sample.indices, sample.n = inputs, NULL, 0
-        mlp_step_outputs(self.c, &sample, outputs)
+    cdef void outputs(self, const mlp_mixture *mixture, const float *inputs,
+                      float *outputs) noexcept:
+        mlp_mixture_outputs(mixture, inputs, outputs)
 
     cdef void store(self, Network network) noexcept:
         mlp_store_steps(self.c, &network.c)

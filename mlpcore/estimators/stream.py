@@ -29,13 +29,13 @@ class StreamMLPClassifier(Classifier):  # type: ignore[misc]
     """A multilayer perceptron that learns from a stream, one sample at a time.
 
     Each `learn_one` is one step of back-propagation. Hidden neurons are rectifiers, outputs are a
-    softmax with cross-entropy. The learning rate stays the same for ever, so that the network
-    follows a stream that drifts.
+    softmax with cross-entropy. A linear softmax learns beside the network, and the answer mixes the
+    logits of both. Learning rates do not fall to 0, so that both follow a stream that drifts.
 
     A sample is a dictionary of named numbers, as in River, or another row with names, such as a
     pandas.Series or a named tuple; or an array or a list of numbers. A name that has not been seen
-    before gets an input, and a new label an output; the other weights stay as they are. Names that
-    a sample lacks are 0.
+    before gets an input, and a new label an output; the other weights stay as they are. Features
+    are scaled by their numbers so far; docs/streams.md says what a missing name stands for.
 
     Where River is installed, this is a `river.base.Classifier`.
 
@@ -43,11 +43,9 @@ class StreamMLPClassifier(Classifier):  # type: ignore[misc]
     ----------
     hidden_layer_sizes : int, sequence of int or str, default=(50,)
         Neurons of each hidden layer.
-    learning_rate : float, default=0.03
-        The factor of the gradient in each step.
-    standardise : bool, default=True
-        Scales each feature to mean 0 and variance 1 of its numbers so far, and cuts it to 5
-        standard deviations. A missing name then stands for the mean.
+    learning_rate : float or None, default=None
+        The factor of the gradient in each step of the network. None is 0.1, or less for long
+        samples: 0.1 min(1, sqrt(3 / (1 + |x|^2))).
     classes : sequence of hashable or None, default=None
         Labels known in advance. Others can still appear: 256 in all.
     max_features : int, default=65536
@@ -62,8 +60,9 @@ class StreamMLPClassifier(Classifier):  # type: ignore[misc]
     feature_names_ : list
         The features known, in the order of the inputs.
     network_ : Network or None
-        The network with its weights as they are now, None before the first sample. It can have
-        more inputs than there are features, for names to come.
+        The network that answers, with its weights as they are now; None before the first sample.
+        The linear model's outputs, and their negatives, are neurons of its hidden layers, two for
+        each label.
 
     Examples
     --------
@@ -77,8 +76,7 @@ class StreamMLPClassifier(Classifier):  # type: ignore[misc]
     _multiclass = True  # River asks
 
     hidden_layer_sizes: int | Sequence[int] | str = (50,)
-    learning_rate: float = 0.03
-    standardise: bool = True
+    learning_rate: float | None = None
     classes: Collection[Hashable] | None = None
     max_features: int = 2**16
     seed: int = 0
@@ -87,13 +85,11 @@ class StreamMLPClassifier(Classifier):  # type: ignore[misc]
         hidden, labels = hidden_layers_of(self.hidden_layer_sizes), self.classes
         if isinstance(labels, str) or not isinstance(labels, Collection | None):
             raise InputError(f"classes {labels!r}: expected a list of labels or None")
-        check_rate("learning_rate", self.learning_rate)
-        if not isinstance(self.standardise, bool | np.bool_):
-            raise InputError(f"standardise {self.standardise!r}: expected True or False")
+        self._rate()
         check_whole("max_features", self.max_features, 1, MAX_WIDTH)
         check_whole("seed", self.seed, 0, 2**64 - 1)
         labels = () if labels is None else labels
-        self._network = StreamNetwork(hidden, self.standardise, self.seed, labels)
+        self._network = StreamNetwork(hidden, self.seed, labels)
 
     # ---- one sample ------------------------------------------------------------------
 
@@ -117,9 +113,7 @@ class StreamMLPClassifier(Classifier):  # type: ignore[misc]
         Diverged
             When the network has become useless, because the learning rate is too high.
         """
-        rate = self.learning_rate
-        if type(rate) is not float or not 0 < rate < 1:  # the usual ones take no time to check
-            check_rate("learning_rate", rate)
+        rate = self._rate()
         if w != 1.0:
             check_real("w", w)
             if not 0 <= w < 3e38:
@@ -127,10 +121,18 @@ class StreamMLPClassifier(Classifier):  # type: ignore[misc]
         loss = self._network.learn(x, y, rate, w, self.max_features)
         if not math.isfinite(loss):
             raise Diverged(
-                f"training diverged at learning rate {self.learning_rate:g}: the loss is not "
-                "finite; expected a lower one"
-                + ("" if self.standardise else ", or standardise=True")
+                f"training diverged at learning rate {self.learning_rate}: the loss is not "
+                "finite; expected a lower one, or None"
             )
+
+    def _rate(self) -> float:
+        """The learning rate, which is 0 if the rule decides."""
+        rate = self.learning_rate
+        if rate is None:
+            return 0.0
+        if type(rate) is not float or not 0 < rate < 1:  # the usual ones take no time to check
+            check_rate("learning_rate", rate)
+        return rate
 
     def predict_one(self, x: Any) -> Any:
         """The label that fits a sample best; None if no label is known yet."""
@@ -162,28 +164,21 @@ class StreamMLPClassifier(Classifier):  # type: ignore[misc]
 
     @property
     def network_(self) -> Network | None:
-        """A copy of the network with its weights as they are now."""
-        return self._network.network
+        """The network that answers now."""
+        found = self._network.network
+        return None if found is None else found[0]
 
     def _for_export(self) -> EstimatorNetwork:
-        """The network that `mlpcore.export` writes: without the room for names to come."""
         of = copy.copy(self._network)  # which other threads do not change
-        if (trained := of.network) is None:
+        if (found := of.network) is None:
             raise InputError("a classifier that has learnt no sample: expected some before export")
-        first, *further = trained.weights
-        names = list(of.columns)
-        sizes = (len(names), *trained.layer_sizes[1:])
-        network = Network(sizes, 0, trained.activation, trained.loss)
-        sources = first[:, : len(names)], *further, *trained.biases
-        for to, source in zip((*network.weights, *network.biases), sources):
-            to[...] = source
         classes = np.empty(len(of.labels), object)
         classes[:] = of.labels  # which may be tuples
         return EstimatorNetwork(
-            network,
+            found[0],
             classes,
-            feature_names=tuple(map(str, names)),
-            standardisation=of.standardisation,
+            feature_names=tuple(map(str, of.columns)),
+            standardisation=found[1],
         )
 
     def __copy__(self) -> Any:

@@ -1,11 +1,14 @@
 # cython: language_level=3, boundscheck=False, wraparound=False
 # cython: initializedcheck=False, cdivision=True
-"""The network of a stream: names get inputs, labels get outputs, numbers are standardised."""
+"""The network of a stream: names get inputs, labels get outputs, numbers are scaled."""
 
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize
 from cpython.dict cimport PyDict_Keys, PyDict_Values
 from libc.math cimport sqrt
+from libc.stdint cimport int32_t
 from libc.string cimport memcpy, memset
+
+cimport cython
 
 import reprlib
 import threading
@@ -20,39 +23,79 @@ from mlpcore.errors import InputError
 from mlpcore.estimators.unstable_steps import UNSTABLE
 from mlpcore.network.standardisation import Standardisation
 
+from mlpcore.backends.cpu_simd cimport mlp_mixture, mlp_wanted
 from mlpcore.backends.simd cimport CStepper
 from mlpcore.network.network cimport Network, mlp_layer, mlp_network
 
 __all__ = ["StreamNetwork"]
 
+#: Hidden neurons and loss.
+KIND = "relu", "cross-entropy"
+
 #: The square of the greatest norm of a sample; its numbers are then finite as float32.
 cdef double MAX_SQUARE = 1e76
 
-#: A standardised number is cut to so many standard deviations. Otherwise a single one far outside
-#: makes a step that ruins the network.
+#: A scaled number is cut to this. Otherwise a single one far outside makes a step that ruins the
+#: network.
 cdef double GREATEST = 5.0
 
 
+#: A feature that is often missing is not centred unless its mean squared is so many variances.
+cdef double FAR_FROM_ZERO = 100.0
+
+
 cdef struct statistics:  # of a feature
+    double before  # the samples learnt before the first one that had it
     double count
     double mean
     double squares  # the sum of squared deviations
-    double factor
+    double factor  # 1 / standard deviation
 
 
-cdef inline statistics learnt(statistics old, double value) noexcept:
-    """Welford's running mean and squared deviations, with one more value."""
+cdef inline statistics learnt(statistics old, double value, double total) noexcept:
+    """Welford's running mean and squared deviations, with a value of sample number `total`."""
     cdef statistics new
     cdef double deviation = value - old.mean
+    new.before = old.before if old.count else total - 1.0
     new.count = old.count + 1.0
     new.mean = old.mean + deviation / new.count
     new.squares = old.squares + deviation * (value - new.mean)
-    new.factor = 1 / sqrt(new.squares / new.count) if new.squares > 1 / MAX_SQUARE else 0.0
+    new.factor = inverse_root(new.squares / new.count)
     return new
 
 
-cdef inline double standardised(const statistics *known, double value) noexcept:
-    cdef double result = (value - known.mean) * known.factor
+cdef inline double inverse_root(double square) noexcept:
+    return 1 / sqrt(square) if square > 1 / MAX_SQUARE else 0.0
+
+
+cdef inline bint tells_by_presence(const statistics *known, double total) noexcept:
+    """Whether a missing feature is 0, as a word that a text lacks, and not its mean.
+
+    It is if some sample lacked it since its first one, and either its value never varies, or most
+    samples lacked it and its values are not all far from 0.
+    """
+    cdef double samples = total - known.before
+    if known.count >= samples:
+        return False
+    if known.factor == 0:
+        return True
+    return (2.0 * known.count < samples
+            and known.mean * known.mean * known.count < FAR_FROM_ZERO * known.squares)
+
+
+cdef inline void find_scale(const statistics *known, double total, double *centre,
+                            double *factor) noexcept:
+    """An input is (value - centre) factor."""
+    centre[0], factor[0] = known.mean, known.factor
+    if tells_by_presence(known, total):
+        centre[0] = 0.0
+        factor[0] = inverse_root(known.squares / known.count + known.mean * known.mean)
+
+
+cdef inline double scaled(const statistics *known, double value, double total) noexcept:
+    cdef double centre, factor
+    find_scale(known, total, &centre, &factor)
+    cdef double result = (value - centre) * factor
     return -GREATEST if result < -GREATEST else GREATEST if result > GREATEST else result
 
 
@@ -75,6 +118,117 @@ cdef class Sample:
     cdef double *values  # (features.n,) in `memory`
 
 
+cdef class Model:
+    """What C knows of a stream: the statistics of features, and the models that learn them.
+
+    There can be more inputs than features, for names to come.
+    """
+
+    cdef CStepper stepper
+    cdef mlp_mixture c
+    cdef float[::1] row  # the inputs of a sample, and a 1
+    cdef double[:, ::1] table  # (inputs, 5): the `statistics` of each
+    cdef float[:, ::1] average, linear, squares  # as in `mlp_mixture`
+    cdef double[::1] progress  # its share and steps
+    cdef int32_t[::1] active  # buffers, as the following
+    cdef float[::1] values, rates, sums
+
+    def __init__(self, network):
+        n_in, *_, n_out = network.layer_sizes
+        # A stepper for one core: more would wait for each other longer than they compute.
+        self.stepper = backends.get("cpu", threads=1).stepper(network)
+        self.row, self.table = np.zeros(n_in + 1, np.float32), np.zeros((n_in, 5))
+        self.row[n_in] = 1.0
+        *_, weights = network.weights
+        *_, biases = network.biases
+        self.average = np.ascontiguousarray(np.vstack([weights.T, biases]))
+        self.linear = np.zeros((n_in + 1, n_out), np.float32)
+        self.squares = np.zeros((n_in + 1, n_out), np.float32)
+        self.progress = np.array([0.5, 0.0])
+        self.active = np.empty(n_in + 1, np.int32)
+        self.values, self.rates, self.sums = (
+            np.empty(n, np.float32) for n in (n_in, network.n_layers, 3 * n_out)
+        )
+        self.c.network, self.c.stepper = &self.stepper.model.c, self.stepper.c
+        self.c.average, self.c.linear = &self.average[0, 0], &self.linear[0, 0]
+        self.c.squares = &self.squares[0, 0]
+        self.c.share, self.c.steps = &self.progress[0], &self.progress[1]
+        self.c.active, self.c.values = &self.active[0], &self.values[0]
+        self.c.rates, self.c.sums = &self.rates[0], &self.sums[0]
+
+    cdef void take(self, Model other) noexcept:
+        """Take over all that another model knows, which may have fewer inputs and outputs.
+
+        Nothing here runs Python code.
+        """
+        other.stepper.store(other.stepper.model)
+        copy_weights(&other.stepper.model.c, &self.stepper.model.c)
+        self.stepper.load()
+        memcpy(&self.table[0, 0], &other.table[0, 0], sizeof(statistics) * other.table.shape[0])
+        copy_rows(other.average, self.average)
+        copy_rows(other.linear, self.linear)
+        copy_rows(other.squares, self.squares)
+        self.progress[0], self.progress[1] = other.progress[0], other.progress[1]
+
+    def copy(self):
+        cdef Model result = Model(Network(self.stepper.model.layer_sizes, None, *KIND))
+        result.take(self)
+        return result
+
+    def __reduce__(self):  # of a copy, which does not learn
+        self.stepper.store(self.stepper.model)
+        return Model, (self.stepper.model,), self.arrays()
+
+    def __setstate__(self, arrays):
+        for target, source in zip(self.arrays(), arrays):
+            target[...] = source
+
+    cdef list arrays(self):
+        views = [self.average, self.linear, self.squares]
+        return [*map(np.asarray, views), np.asarray(self.table), np.asarray(self.progress)]
+
+    @cython.wraparound(True)
+    def network(self, n_in):
+        """The network that answers, with the first inputs.
+
+        The logits of the linear softmax, and their negatives, are two further neurons a class in
+        each hidden layer.
+        """
+        cdef Network own = self.stepper.model
+        self.stepper.store(own)
+        linear, average = np.asarray(self.linear), np.asarray(self.average)
+        n_out, share = linear.shape[1], np.float32(self.progress[0])
+        rows, biases = linear[:n_in].T, linear[-1]
+        sizes = [n_in, *(size + 2 * n_out for size in own.layer_sizes[1:-1]), n_out]
+        result = Network(sizes, None, *KIND)
+        if own.n_layers == 1:
+            result.weights[0] = share * average[:n_in].T + (1 - share) * rows
+            result.biases[0] = share * average[-1] + (1 - share) * biases
+            return result
+        rest = (1 - share) * np.eye(n_out)
+        result.weights[0] = np.vstack([own.weights[0][:, :n_in], rows, -rows])
+        result.biases[0] = np.hstack([own.biases[0], biases, -biases])
+        for i in range(1, own.n_layers - 1):
+            n, n_before = own.layer_sizes[i + 1], own.layer_sizes[i]
+            result.weights[i][:n, :n_before] = own.weights[i]
+            result.weights[i][n:, n_before:] = np.eye(2 * n_out)
+            result.biases[i][:n] = own.biases[i]
+        result.weights[-1] = np.hstack([share * average[:-1].T, rest, -rest])
+        result.biases[-1] = share * average[-1]
+        return result
+
+    def standardisation(self, n_in):
+        """The formula by which the first inputs are made."""
+        cdef double centre = 0.0, factor = 0.0
+        cdef Py_ssize_t k
+        scales = []
+        for k in range(n_in):
+            find_scale(<statistics *>&self.table[k, 0], self.progress[1], &centre, &factor)
+            scales.append((centre, factor))
+        means, factors = zip(*scales) if scales else ((), ())
+        return Standardisation(means, factors, GREATEST)
+
+
 cdef class StreamNetwork:
     """A network that learns and predicts one sample at a time, whose names and labels may be new.
 
@@ -87,9 +241,6 @@ cdef class StreamNetwork:
     ----------
     hidden : tuple of int
         Sizes of the hidden layers.
-    standardise : bool
-        Whether inputs are deviations from the mean, in standard deviations, of the numbers learnt.
-        A feature that a sample lacks is then as if it had the mean.
     seed : int
         Of the initial weights.
     labels : iterable of hashable
@@ -109,22 +260,19 @@ cdef class StreamNetwork:
     cdef readonly list labels
     cdef tuple hidden
     cdef object seed
-    cdef bint standardise, named
+    cdef bint named
     cdef Features last  # those of the last sample
-    cdef CStepper stepper
-    cdef float[::1] row  # the inputs; there can be more than columns, for names to come
-    cdef double[:, ::1] table  # (inputs, 4): the `statistics` of each
+    cdef Model model
     cdef object lock  # of whoever adds names and labels
     cdef bint locked
 
-    def __init__(self, hidden, standardise, seed, labels=()):
-        self.hidden, self.standardise, self.seed = hidden, standardise, seed
+    def __init__(self, hidden, seed, labels=()):
+        self.hidden, self.seed = hidden, seed
         self.columns, self.codes, self.named = {}, {}, False
         for label in labels:
             self._check_label(label)
             self.codes.setdefault(label, len(self.codes))
         self.labels = list(self.codes)
-        self.row, self.table = np.zeros(1, np.float32), np.zeros((1, 4))
         self.lock, self.locked = threading.RLock(), False
         self._find([], False)
 
@@ -132,6 +280,8 @@ cdef class StreamNetwork:
 
     def learn(self, x, y, double rate, double weight, max_features):
         """Learn a sample, and return its loss, which is not finite if the network is ruined.
+
+        A rate of 0 is that of `mlp_mixture_step`.
 
         Raises
         ------
@@ -149,7 +299,9 @@ cdef class StreamNetwork:
 
     cdef double _stable(self, Sample sample, double rate, double weight) except -1.0:
         """The weight, or the greatest one whose step is stable, of which a warning tells."""
-        cdef double greatest = UNSTABLE / (rate * (1.0 + self._square(sample)))
+        cdef double norm = 1.0 + self._square(sample)
+        rate = rate or 0.1 * min(1.0, sqrt(3.0 / norm))
+        cdef double greatest = max(1.0, UNSTABLE / (rate * norm))
         if weight <= greatest:
             return weight
         warnings.warn(
@@ -164,11 +316,11 @@ cdef class StreamNetwork:
 
         Names without an input are left out.
         """
-        if self.stepper is None:
+        if self.model is None:
             return None
         cdef Sample sample = self._read(x)
         while True:
-            outputs = np.empty(self.stepper.n_classes, np.float32)
+            outputs = np.empty(self.model.stepper.n_classes, np.float32)
             if self._predict(sample, outputs):
                 return outputs
             sample.features = self._find(sample.features.names, sample.features.named)
@@ -179,60 +331,62 @@ cdef class StreamNetwork:
                     double *loss) noexcept:
         """Learn a sample if all its names and its label are known."""
         cdef Features features = sample.features
-        if self.stepper is None or code >= self.stepper.n_classes:
+        cdef Model model = self.model
+        cdef mlp_wanted wanted
+        if model is None or code >= model.stepper.n_classes:
             return False
-        if len(features.new) or features.end > self.row.shape[0]:
+        if len(features.new) or features.end > model.table.shape[0]:
             return False
-        self._write(sample, learn=True)
-        loss[0] = self.stepper.learn(&self.row[0], <int>code, <float>rate, weight)
+        self._write(sample, True)
+        wanted.label = <int>code
+        loss[0] = model.stepper.learn(&model.c, &model.row[0], &wanted, rate, weight)
         return True
 
     cdef double _square(self, Sample sample) noexcept:
         """The squared norm of the inputs with which a sample is learnt."""
+        cdef Model model = self.model
         cdef Py_ssize_t k, column
         cdef double value, square = 0.0
         cdef statistics known
-        for k in range(sample.features.n):
-            column, value = sample.features.columns[k], sample.values[k]
-            if self.standardise:
-                if not 0 <= column < self.row.shape[0]:
-                    continue  # a new name is 0
-                known = learnt((<statistics *>&self.table[0, 0])[column], value)
-                value = standardised(&known, value)
-            square += value * value
+        for k in range(sample.features.n if model is not None else 0):
+            column = sample.features.columns[k]
+            if 0 <= column < model.table.shape[0]:  # a new name is 0
+                known = (<statistics *>&model.table[0, 0])[column]
+                known = learnt(known, sample.values[k], model.progress[1] + 1.0)
+                value = scaled(&known, sample.values[k], model.progress[1] + 1.0)
+                square += value * value
         return square
 
     cdef bint _predict(self, Sample sample, float[::1] outputs) noexcept:
         """Predict a sample if nothing has grown since it was read."""
+        cdef Model model = self.model
         if sample.features.n_known != len(self.columns):
             return False
-        if outputs.shape[0] != self.stepper.n_classes:
+        if outputs.shape[0] != model.stepper.n_classes:
             return False
-        self._write(sample, learn=False)
-        self.stepper.outputs(&self.row[0], &outputs[0])
+        self._write(sample, False)
+        model.stepper.outputs(&model.c, &model.row[0], &outputs[0])
         return True
 
     cdef void _write(self, Sample sample, bint learn) noexcept:
-        """Write a sample into `row`, and learn its statistics if wanted."""
+        """Write the inputs of a sample, and learn its statistics if wanted."""
         cdef Features features = sample.features
-        cdef statistics *known = <statistics *>&self.table[0, 0]
-        cdef Py_ssize_t k, column, capacity = self.row.shape[0]
+        cdef Model model = self.model
+        cdef statistics *known = <statistics *>&model.table[0, 0]
+        cdef Py_ssize_t k, column, capacity = model.table.shape[0]
         cdef const double *values = sample.values
         cdef const Py_ssize_t *columns = features.columns
-        cdef float *row = &self.row[0]
-        cdef double value
+        cdef float *row = &model.row[0]
+        cdef double total = model.progress[1] + (1.0 if learn else 0.0)
         if features.n != len(self.columns) or len(features.new):
-            memset(&self.row[0], 0, sizeof(float) * self.row.shape[0])
+            memset(row, 0, sizeof(float) * capacity)
         for k in range(features.n):
             column = columns[k]
             if not 0 <= column < capacity:
                 continue
-            value = values[k]
-            if self.standardise:
-                if learn:
-                    known[column] = learnt(known[column], value)
-                value = standardised(&known[column], value)
-            row[column] = <float>value
+            if learn:
+                known[column] = learnt(known[column], values[k], total)
+            row[column] = <float>scaled(&known[column], values[k], total)
 
     # ---- reading ---------------------------------------------------------------------
 
@@ -367,7 +521,8 @@ cdef class StreamNetwork:
 
     def _add(self, list names, bint named, y, max_features):
         cdef Features features = self._find(names, named)  # again, for others may have added some
-        cdef Py_ssize_t n = len(self.columns) + len(features.new), capacity = self.row.shape[0]
+        cdef Py_ssize_t n = len(self.columns) + len(features.new)
+        cdef Py_ssize_t capacity = 0 if self.model is None else self.model.table.shape[0]
         self._check_kind(names, named)
         if not named:
             self._check_length(features.n)
@@ -383,71 +538,49 @@ cdef class StreamNetwork:
             new = sorted(new, key=lambda name: (str(name), repr(name)))
         if n > capacity:
             capacity = 2 * n if named else n
-        sizes = (capacity, *self.hidden, len(self.codes) + (y not in self.codes))
-        cdef CStepper stepper = None
-        if self.stepper is None or self.stepper.model.layer_sizes != sizes:
-            network = Network(sizes, self.seed, "relu", "cross-entropy", "glorot")
+        sizes = (max(capacity, 1), *self.hidden, len(self.codes) + (y not in self.codes))
+        cdef Model model = None
+        if self.model is None or self.model.stepper.model.layer_sizes != sizes:
+            network = Network(sizes, self.seed, *KIND, "glorot")
             # As for a layer of so many inputs as this sample has, whatever the room for others.
-            fans = capacity + sizes[1], max(features.n, 1) + sizes[1]
+            fans = sizes[0] + sizes[1], max(features.n, 1) + sizes[1]
             network.weights[0] *= np.float32((fans[0] / fans[1]) ** 0.5)
-            stepper = stepper_of(network)
-            row, table = np.zeros(capacity, np.float32), np.zeros((capacity, 4))
+            model = Model(network)
         # Nothing is refused from here on.
         self.named = named
         for name in new:
             self.columns[name] = len(self.columns)
         self.codes.setdefault(y, len(self.codes))
         self.labels = list(self.codes)
-        if stepper is not None:
-            self._move(stepper, row, table)
+        if model is not None:
+            self._move(model)
 
-    cdef void _move(self, CStepper stepper, float[::1] row, double[:, ::1] table) noexcept:
-        """Go on with larger arrays. Nothing here runs Python code."""
-        if self.stepper is not None:
-            self.stepper.store(self.stepper.model)
-            copy_weights(&self.stepper.model.c, &stepper.model.c)
-            stepper.load()
-            memcpy(&table[0, 0], &self.table[0, 0], sizeof(statistics) * self.table.shape[0])
-        self.stepper, self.row, self.table = stepper, row, table
+    cdef void _move(self, Model model) noexcept:
+        """Go on with a larger model. Nothing here runs Python code."""
+        if self.model is not None:
+            model.take(self.model)
+        self.model = model
 
     def __reduce__(self):
         state = self._exclusively(self._state)
-        return StreamNetwork, (self.hidden, self.standardise, self.seed, self.labels), state
+        return StreamNetwork, (self.hidden, self.seed, self.labels), state
 
     def _state(self):
-        network, table = None, np.zeros((self.row.shape[0], 4))
-        if self.stepper is not None:
-            network = Network(self.stepper.model.layer_sizes, None, "relu", "cross-entropy")
-        self._copy(network, table)
-        return self.named, dict(self.columns), table[:len(self.columns)], network
-
-    cdef void _copy(self, Network network, double[:, ::1] table) noexcept:
-        """Copy weights and statistics. Nothing here runs Python code."""
-        if self.stepper is not None:
-            self.stepper.store(network)
-        memcpy(&table[0, 0], &self.table[0, 0], sizeof(statistics) * self.table.shape[0])
+        model = None if self.model is None else self.model.copy()
+        return self.named, dict(self.columns), model
 
     def __setstate__(self, state):
-        self.named, self.columns, known, network = state
-        if network is not None:
-            self.stepper, capacity = stepper_of(network), network.layer_sizes[0]
-            self.row, table = np.zeros(capacity, np.float32), np.zeros((capacity, 4))
-            table[:len(known)] = known
-            self.table = table
+        self.named, self.columns, self.model = state
         self._find([], self.named)
 
     @property
     def network(self):
-        """A copy of the network as it is now; None before the first sample."""
-        return self._exclusively(self._state)[3]
-
-    @property
-    def standardisation(self):
-        """The formula by which inputs are made; None if numbers stay as they are."""
-        if not self.standardise:
+        """The network that answers now, and how its inputs are made; None before the first sample.
+        """
+        _, columns, model = self._exclusively(self._state)
+        if model is None:
             return None
-        _, mean, _, factor = self._exclusively(self._state)[2].T.tolist()
-        return Standardisation(tuple(mean), tuple(factor), GREATEST)
+        return model.network(max(len(columns), 1)), model.standardisation(len(columns))
 
 
 cdef double number_of(value) except? -1.0:
@@ -464,9 +597,12 @@ cdef allocate(Sample sample, Py_ssize_t n):
     sample.values = <double *>PyBytes_AS_STRING(sample.memory)
 
 
-cdef CStepper stepper_of(network):
-    """A stepper for one core: more would wait for each other longer than they compute."""
-    return backends.get("cpu", threads=1).stepper(network)
+cdef void copy_rows(const float[:, ::1] old, float[:, ::1] new) noexcept:
+    """Copy rows of inputs, that of the bias last, to those of more inputs and outputs."""
+    cdef Py_ssize_t last = old.shape[0] - 1, j
+    for j in range(last + 1):
+        memcpy(&new[j if j < last else new.shape[0] - 1, 0], &old[j, 0],
+               sizeof(float) * old.shape[1])
 
 
 cdef void copy_weights(const mlp_network *old, mlp_network *new) noexcept:

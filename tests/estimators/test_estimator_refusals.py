@@ -58,7 +58,6 @@ PARAMETERS = {
     "stream": {
         "hidden_layer_sizes": [(0,), "wide"],
         "learning_rate": [0, "fast"],
-        "standardise": ["no"],
         "classes": [3, "ab", [[1]], range(257)],
         "max_features": [0],
         "seed": [-1],

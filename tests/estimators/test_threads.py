@@ -87,7 +87,7 @@ def test_predictions_and_copies_change_nothing_and_see_whole_samples():
 
 
 def test_names_and_labels_of_several_threads_are_all_learnt():
-    """The mean of each name is that of its own thread's numbers, and of one that all have."""
+    """The scale of each name is that of its own thread's numbers, and of one that all have."""
     model = StreamMLPClassifier((4,))
 
     def learn(thread):
@@ -104,10 +104,13 @@ def test_names_and_labels_of_several_threads_are_all_learnt():
     others = [copied, lambda: model.predict_proba_one({("all",): 2, (1, 5): 3})]
     with ThreadPoolExecutor(4) as pool:
         beside(others, lambda: list(pool.map(learn, range(4))))
-    means = model._for_export().standardisation.means
-    assert dict(zip(model.feature_names_, means, strict=True)) == {("all",): 1.0} | {
-        (thread, k): k + 20.0 for thread in range(4) for k in range(20)
-    }
+    scale = model._for_export().standardisation
+    found = dict(zip(model.feature_names_, zip(scale.means, scale.factors, strict=True)))
+    assert found.pop(("all",)) == (1.0, 0.0)
+    squares = {(thread, k): (k**2 + (k + 20) ** 2 + (k + 40) ** 2) / 3 for thread, k in found}
+    assert len(found) == 80 and all(mean == 0 for mean, _ in found.values())
+    for name, square in squares.items():
+        assert found[name][1] == pytest.approx(square**-0.5)
     assert sorted(model.classes_) == [f"{thread} {k}" for thread in range(4) for k in range(10)]
 
 

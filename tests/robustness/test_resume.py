@@ -190,7 +190,7 @@ X, Y = RNG.normal(size=(120, 5)), RNG.integers(0, 3, 120)
 
 CLASSIFIERS = {
     "names": lambda: StreamMLPClassifier((8,)),
-    "rows": lambda: StreamMLPClassifier((8,), standardise=False),
+    "rows": lambda: StreamMLPClassifier((8, 5)),
     "samples": lambda: OnlineMLPClassifier((8,), random_state=0),
     "parts": lambda: OnlineMLPClassifier((8,), random_state=0),
 }
