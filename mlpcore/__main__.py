@@ -65,19 +65,20 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _answer(name: str, arguments: Sequence[str]) -> int:
     """Answer --help, --version, or a mistake instead of a subcommand."""
+    from mlpcore.commands.options import meant
     from mlpcore.errors import InputError
     from mlpcore.terminal import say
 
+    expected = f"expected {', '.join(COMMANDS)}"
     if arguments:
-        raise InputError(f"{name!r} before {arguments[0]!r}: expected {', '.join(COMMANDS)}")
+        raise InputError(f"{name!r} before {arguments[0]!r}: {expected}{meant(name, COMMANDS)}")
     if name in ("-h", "--help"):
         say(HELP)
     elif name == "--version":
         say(_version())
     else:
-        raise InputError(
-            f"no command {name!r}: expected {', '.join(COMMANDS)}, --help or --version"
-        )
+        expected += ", --help or --version"
+        raise InputError(f"no command {name!r}: {expected}{meant(name, COMMANDS)}")
     return 0
 
 

@@ -6,14 +6,13 @@ import functools
 import math
 import numbers
 import re
-import reprlib
 import sys
 from typing import Annotated, Any, Literal, TypeAlias, get_args, get_origin, get_type_hints
 
 import msgspec
 import numpy as np
 
-from mlpcore.errors import InputError, shown
+from mlpcore.errors import InputError, brief, shown
 
 LEAST_RATE, GREATEST_RATE = (
     float(limit) for limit in (np.finfo(np.float32).smallest_subnormal, np.finfo(np.float32).max)
@@ -52,11 +51,13 @@ def convert_fields(settings: Record) -> None:
             expected = kind.__name__ if is_record else " or ".join(names)
             expected = expected or _in_words(str(error))
             label = name.replace("_", " ")
-            raise InputError(f"{label} {reprlib.repr(value)}: expected {expected}") from None
+            raise InputError(f"{label} {brief(value)}: expected {expected}") from None
         msgspec.structs.force_setattr(settings, name, result)
 
 
 WORDS = {
+    f" >= {LEAST_RATE}": " above 0",
+    "^Number out of range": "a number that float64 holds",
     " - at .*|, got .*|^Expected |`": "",
     r"\bint\b": "a whole number",
     r"\bfloat\b": "a number",
@@ -100,13 +101,13 @@ def check_real(name: str, value: object) -> None:
     if type(value) is float:  # others take ten times as long to check
         return
     if isinstance(value, (bool, np.bool_)) or not isinstance(value, numbers.Real):
-        raise InputError(f"{name} {reprlib.repr(value)}: expected a number")
+        raise InputError(f"{name} {brief(value)}: expected a number")
 
 
 def check_choice(name: str, value: Any, choices: tuple[str, ...]) -> None:
     """Check that `value` is one of the names in `choices`."""
     if not isinstance(value, str) or value not in choices:
-        raise InputError(f"{name} {reprlib.repr(value)}: expected {' or '.join(choices)}")
+        raise InputError(f"{name} {brief(value)}: expected {' or '.join(choices)}")
 
 
 def check_whole(name: str, value: Any, low: int, high: int) -> None:
@@ -114,7 +115,7 @@ def check_whole(name: str, value: Any, low: int, high: int) -> None:
     whole = type(value) is int  # others take ten times as long to check
     whole = whole or (isinstance(value, numbers.Integral) and not isinstance(value, bool))
     if not whole or not low <= value <= high:
-        found = reprlib.repr(value)
+        found = brief(value)
         raise InputError(f"{name} {found}: expected a whole number from {low} to {high:,}")
 
 
@@ -122,7 +123,7 @@ def check_rate(name: str, value: Any) -> None:
     """Check that `value` is a learning rate."""
     check_real(name, value)
     if not LEAST_RATE <= value <= GREATEST_RATE:
-        raise InputError(f"{name} {value}: expected a positive and finite number")
+        raise InputError(f"{name} {brief(value)}: expected a positive and finite number")
 
 
 def check_unicode(name: str, text: str) -> None:
@@ -139,7 +140,7 @@ def check_array_like(name: str, values: Any) -> None:
     The place of a masked value holds a number, which nothing else in the package would leave out.
     """
     if values is None or isinstance(values, (str, bytes, memoryview)):
-        raise InputError(f"{name} is {reprlib.repr(values)}: expected an array")
+        raise InputError(f"{name} is {brief(values)}: expected an array")
     parts = values if isinstance(values, list) else [values]
     if any(map(np.ma.is_masked, parts)):
         raise InputError(f"{name} holds masked values: expected none, as its filled() returns")

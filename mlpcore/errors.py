@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import reprlib
 
 #: The most characters of a line, and of a path or a name in it.
 MAX_LINE, MAX_NAME = 300, 200
@@ -23,6 +24,18 @@ class PictureWarning(UserWarning):
 def one_line(text: object) -> str:
     """Return foreign text, or the message of an exception, as one line."""
     return " ".join(str(text).split())
+
+
+class _Repr(reprlib.Repr):
+    """Python writes no whole number of more than 4,300 digits."""
+
+    def repr_int(self, x: int, level: int) -> str:
+        n = x.bit_length()
+        return super().repr_int(x, level) if n < 10_000 else f"a whole number of {n:,} bits"
+
+
+#: A value in few characters.
+brief = _Repr().repr
 
 
 def printable(text: str, most: int = MAX_LINE) -> str:

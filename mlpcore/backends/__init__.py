@@ -7,7 +7,6 @@ Here belongs arithmetic: one contract in `base`, the NumPy oracle in `reference`
 from __future__ import annotations
 
 import os
-import reprlib
 
 from mlpcore.backends.base import Backend, TrainingResult
 from mlpcore.backends.reference import ReferenceBackend
@@ -19,7 +18,7 @@ from mlpcore.backends.simd import (
     unavailable_reason,
 )
 from mlpcore.checks import check_whole
-from mlpcore.errors import InputError
+from mlpcore.errors import InputError, brief
 
 __all__ = [
     "INSTRUCTION_SETS",
@@ -110,15 +109,15 @@ def get(name: str = "auto", threads: int | None = None, schedule: str | None = N
     """
     name = _resolve(name)
     if name not in names():
-        raise InputError(f"backend {reprlib.repr(name)}: expected auto, cpu, {', '.join(names())}")
+        raise InputError(f"backend {brief(name)}: expected auto, cpu, {', '.join(names())}")
     reason = _reason(name)
     if reason is not None:
-        raise InputError(f"backend {reprlib.repr(name)} cannot run: {reason}")
+        raise InputError(f"backend {brief(name)} cannot run: {reason}")
     if threads is not None:
         check_whole("threads", threads, 1, MAX_THREADS)
     if name == "reference":
         if schedule is not None:
-            shown = reprlib.repr(schedule)
+            shown = brief(schedule)
             raise InputError(f"schedule {shown}: the reference backend has no schedules")
         return ReferenceBackend()
     if name == "cuda":

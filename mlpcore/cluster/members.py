@@ -20,6 +20,7 @@ import distributed
 from distributed import Client, Future, KilledWorker, LocalCluster, as_completed
 from distributed.comm import CommClosedError
 
+from mlpcore.checks import check_whole
 from mlpcore.cluster.segment import GPU, as_given, source, train_segment
 from mlpcore.cpu import available_cores
 from mlpcore.data.dataset import Dataset
@@ -108,6 +109,7 @@ def check_scheduler(address: str) -> None:
     async def reach() -> None:
         # Dask would try again until the end where there is no such host, or nobody listens.
         host, port = distributed.comm.get_address_host_port(address)
+        check_whole("port", port, 1, 65_535)
         _, writer = await asyncio.open_connection(host, port)
         writer.close()
         options = distributed.Security().get_connection_args("client")

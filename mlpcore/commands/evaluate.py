@@ -12,6 +12,7 @@ from mlpcore.commands.networks import (
     add_copies_options,
     add_network_arguments,
     given_copies,
+    network_name,
 )
 from mlpcore.commands.options import (
     add_backend_options,
@@ -78,8 +79,8 @@ def load_data(options: argparse.Namespace, networks: Sequence[TrainedNetwork]) -
     if made != found:
         kind = "images of {} x {} and {} classes".format
         raise InputError(
-            f"{shown(first.path)} is a network for {kind(*made)}: expected {kind(*found)} for "
-            f"{data.name}; --data names other data"
+            f"{network_name(first.path)} is a network for {kind(*made)}: expected {kind(*found)} "
+            f"for {data.name}; --data names other data"
         )
     return data
 
@@ -93,11 +94,11 @@ def describe(paths: Sequence[Path], classifier: TrainedClassifier, data: Dataset
         if each.data and each.data.sha256 != sha256:
             part = ", a part held out" if each.data.held_out else ""
             say(
-                f"note: {shown(path)} was trained on other data than these: "
+                f"note: {network_name(path)} was trained on other data than these: "
                 f"{shown(each.data.name)} as in {shown(each.data.source)}{part}"
             )
         elif not each.data and each.data_name != data.name:
-            say(f"note: {shown(path)} was trained on data called {shown(each.data_name)}")
+            say(f"note: {network_name(path)} was trained on data called {shown(each.data_name)}")
     height, width = data.image_shape
     say(
         f"data: {data.name} ({shown(data.source)}): "
@@ -150,7 +151,7 @@ def evaluate(options: argparse.Namespace) -> int:
     images = classifier.pixels.rescale(data.test_images, data.pixels)
     whole, members = classifier.evaluate(images, data.test_labels)
     rows = [
-        (shown(path), format_layer_sizes(n.network.layer_sizes), e)
+        (network_name(path), format_layer_sizes(n.network.layer_sizes), e)
         for path, n, e in zip(paths, networks, members)
     ]
     if len(rows) > 1:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import itertools
 import json
 import os
 import sys
@@ -38,6 +37,11 @@ def network_path(text: str) -> Path:
     if not text:
         raise argparse.ArgumentTypeError("'', expected a path")
     return PRETRAINED_FILE if text == PRETRAINED else Path(text)
+
+
+def network_name(path: Path) -> str:
+    """A network in messages and tables."""
+    return PRETRAINED if path == PRETRAINED_FILE else shown(path)
 
 
 def add_network_arguments(parser: argparse.ArgumentParser, nargs: str) -> None:
@@ -101,14 +105,22 @@ def networks_and_pictures(options: argparse.Namespace) -> tuple[list[Path], list
     ]
     named = [path for path in options.paths if path not in networks]
     if not named:
-        raise InputError(f"{shown(networks[0])} is a network: expected pictures beside it")
-    for path in named if not networks else ():
+        raise InputError(f"{network_name(networks[0])} is a network: expected pictures beside it")
+    missing = [path for path in named if path != STDIN and not os.path.lexists(path)]
+    for path in missing if not networks else ():
         # It may be a misspelt run, which the network of the package should not answer for.
-        if not path.suffix and path != STDIN and not os.path.lexists(path):
+        if not path.suffix or missing == named:
             expected = "a picture, a folder of pictures, a run, a committee or a .safetensors file"
             raise InputError(f"{shown(path)} does not exist: expected {expected}")
-    found = (pictures_in(path) if path.is_dir() else [path] for path in named)
-    return networks, list(itertools.chain.from_iterable(found))
+    found: list[Path] = []
+    for path in named:
+        try:
+            found += pictures_in(path) if path.is_dir() else [path]
+        except InputError:
+            if len(named) == 1:
+                raise
+            found.append(path)  # it is refused in its turn
+    return networks, found
 
 
 def read_networks(paths: Sequence[Path], options: argparse.Namespace) -> TrainedClassifier:

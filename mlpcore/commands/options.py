@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import argparse
+import difflib
 import functools
 import os
 import shlex
 import shutil
 import signal
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NoReturn, TypeAlias, TypeVar
 
 from mlpcore import terminal
@@ -35,7 +36,14 @@ class Parser(argparse.ArgumentParser):
         (add or self.add_argument)(flag, type=number, metavar="X", help=help)
 
     def error(self, message: str) -> NoReturn:
-        raise InputError(message)
+        unknown = message.removeprefix("unrecognized arguments: ").partition(" ")[0]
+        raise InputError(message + meant(unknown.partition("=")[0], self._option_string_actions))
+
+
+def meant(word: str, names: Iterable[str]) -> str:
+    """The question whether one of some names was meant by a word, if one is like it."""
+    near = difflib.get_close_matches(word, names, 1)
+    return f"; did you mean {near[0]}?" if near else ""
 
 
 def command_parser(name: str, arguments: str, text: str, example: str, **settings: Any) -> Parser:

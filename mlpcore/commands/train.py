@@ -40,7 +40,7 @@ from mlpcore.network.architecture import format_hidden_layers, parse_hidden_laye
 from mlpcore.report.console import Console
 from mlpcore.report.tables import duration
 from mlpcore.store.committee import holds_committee
-from mlpcore.store.run_folder import Run, check_output
+from mlpcore.store.run_folder import Run, check_output, holds_run
 from mlpcore.training.config import CHOICES, MAX_EPOCHS, MILESTONES, TrainingConfig
 from mlpcore.training.pace import seconds_per_epoch
 from mlpcore.training.recipes import DEFAULT_RECIPE, RECIPES
@@ -112,8 +112,9 @@ def add_settings(parser: Parser, argv: Sequence[str], n_archs: str | None = None
     add("--help-all", action="help", help=everything)
     archs = "net1 ... net5, or widths such as 1000,500 (net1)"
     add("--arch", metavar="NET", nargs=n_archs, help=archs)
-    length, epochs = parser.add_mutually_exclusive_group(), "passes over the training images"
-    length.add_argument("--epochs", type=whole_number, metavar="N", help=f"{epochs} (30 for MNIST)")
+    length = parser.add_mutually_exclusive_group()
+    epochs = f"passes over the training images (MNIST: 30, digits: {MAX_DEFAULT_EPOCHS})"
+    length.add_argument("--epochs", type=whole_number, metavar="N", help=epochs)
     recipes = f"{', '.join(RECIPES)} ({DEFAULT_RECIPE}): see --help-all"
     add("--recipe", choices=RECIPES, metavar="NAME", help=recipes)
     add_number("--lr", "learning rate at first (modern: 0.01, else 0.001)")
@@ -243,6 +244,9 @@ def resume(options: Options, console: Console) -> int:
             option, *known = (f"--{each.replace('_', '-')}" for each in (name, *RESUMED))
             raise InputError(f"{option} together with --resume: expected only {', '.join(known)}")
     folder = Path(options["resume"])
+    if not holds_run(folder):
+        fault = "holds no run" if folder.is_dir() else "does not exist"
+        raise InputError(f"{shown(folder)} {fault}: expected the folder of a run")
     with contextlib.closing(Run.open(folder)) as run:
         backend = backends.get(run.config.backend, options.get("threads"), run.config.schedule)
         state, config = run.load(), run.config

@@ -7,7 +7,6 @@ parameter or by a file.
 from __future__ import annotations
 
 import math
-import reprlib
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
@@ -23,7 +22,7 @@ from mlpcore.checks import (
     real_array,
 )
 from mlpcore.data.pixels import MAX_SIDE
-from mlpcore.errors import InputError
+from mlpcore.errors import InputError, brief
 from mlpcore.typing import AnyArray, ArrayLike
 
 #: What a path of data may lead to, in messages.
@@ -171,8 +170,8 @@ def check_lossless(name: str, labels: AnyArray, given: Iterable[Any]) -> None:
     for kept, label in zip(labels.tolist(), given):
         if kept != label and kept == kept:  # not NaN
             raise InputError(
-                f"{name} holds the label {reprlib.repr(label)}, which becomes "
-                f"{reprlib.repr(kept)} beside the others: expected all numbers or all strings"
+                f"{name} holds the label {brief(label)}, which becomes "
+                f"{brief(kept)} beside the others: expected all numbers or all strings"
             )
 
 

@@ -32,7 +32,7 @@ from mlpcore.data.pixels import (
     to_range,
 )
 from mlpcore.data.strokes import add_strokes
-from mlpcore.errors import InputError, shown
+from mlpcore.errors import InputError, brief, shown
 from mlpcore.typing import AnyArray, ArrayLike, Float32Array, StrPath, UInt8Array
 
 __all__ = ["Dataset", "load", "normalise", "read_idx", "resize"]
@@ -342,7 +342,7 @@ def _absolute(path: StrPath) -> Path:
     try:
         return Path(os.path.abspath(os.path.expanduser(os.fsdecode(path))))
     except TypeError:
-        raise InputError(f"path is {path!r}, expected {FORMATS}") from None
+        raise InputError(f"path is {brief(path)}, expected {FORMATS}") from None
 
 
 def _make(

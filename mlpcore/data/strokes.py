@@ -24,7 +24,6 @@ so the result has the same bits on every processor.
 
 from __future__ import annotations
 
-import reprlib
 from collections.abc import Sequence
 from itertools import pairwise
 from typing import Any
@@ -33,7 +32,7 @@ import numpy as np
 
 from mlpcore import philox
 from mlpcore.data.pixels import BACKGROUNDS, batches
-from mlpcore.errors import InputError
+from mlpcore.errors import InputError, brief
 from mlpcore.typing import AnyArray, Float32Array, Float64Array, UInt8Array
 
 #: Greatest ink of an image, and ink in whole numbers of 1 / UNIT.
@@ -94,7 +93,7 @@ def label_of_one_and_seven(classes: Sequence[Any]) -> tuple[int, int]:
     """The labels of the classes 1 and 7, numbers or strings; an InputError if one is missing."""
     names = list(map(str, classes))
     if not {"1", "7"} <= set(names):
-        found = reprlib.repr(", ".join(names))
+        found = brief(", ".join(names))
         raise InputError(f"strokes on ones and sevens of the classes {found}: expected 1 and 7")
     return names.index("1"), names.index("7")
 

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import functools
-import reprlib
 from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias
 
 import numpy as np
 
 from mlpcore.checks import check_real
-from mlpcore.errors import InputError
+from mlpcore.errors import InputError, brief
 from mlpcore.typing import AnyArray, Float32Array
 
 Deform: TypeAlias = Callable[..., Float32Array]
@@ -67,7 +66,7 @@ def check_background(
         expected = f"a whole number from {low} to {high:,} for images of {dtype}"
         if dtype.kind == "f":
             expected = "a finite number"
-        raise InputError(f"{name} {reprlib.repr(background)}: expected {expected}")
+        raise InputError(f"{name} {brief(background)}: expected {expected}")
 
 
 def check_values(name: str, images: AnyArray) -> None:

@@ -10,7 +10,6 @@ from libc.string cimport memcpy, memset
 
 cimport cython
 
-import reprlib
 import threading
 import warnings
 
@@ -19,7 +18,7 @@ import numpy as np
 from mlpcore import backends
 from mlpcore.backends.affine import N_LABELS
 from mlpcore.checks import NUMBERS, check_array_like
-from mlpcore.errors import InputError
+from mlpcore.errors import InputError, brief
 from mlpcore.estimators.unstable_steps import UNSTABLE
 from mlpcore.network.standardisation import Standardisation
 
@@ -408,11 +407,11 @@ cdef class StreamNetwork:
         except InputError:
             raise
         except (TypeError, ValueError, OverflowError):
-            raise InputError(f"x {reprlib.repr(x)}: expected numbers") from None
+            raise InputError(f"x {brief(x)}: expected numbers") from None
         for k in range(len(names)):
             square += sample.values[k] * sample.values[k]
         if not square < MAX_SQUARE:
-            raise InputError(f"x {reprlib.repr(x)}: expected finite numbers, less than 1e38")
+            raise InputError(f"x {brief(x)}: expected finite numbers, less than 1e38")
         if not named:
             self._check_length(len(names))
         cdef Features last = self.last
@@ -479,7 +478,7 @@ cdef class StreamNetwork:
     def _check_kind(self, x, bint named):
         if self.columns and named is not self.named:
             kind = "a dictionary" if self.named else "an array or a list"
-            raise InputError(f"x {reprlib.repr(x)}: expected {kind}, as the samples before")
+            raise InputError(f"x {brief(x)}: expected {kind}, as the samples before")
 
     def _check_length(self, n):
         if self.columns and n != len(self.columns):
@@ -490,12 +489,12 @@ cdef class StreamNetwork:
             if y in self.codes:
                 return
         except TypeError:
-            raise InputError(f"y {reprlib.repr(y)}: expected a hashable label") from None
+            raise InputError(f"y {brief(y)}: expected a hashable label") from None
         if y is None or y != y:
             raise InputError(f"y {y}: expected a label")
         if len(self.codes) == N_LABELS:
             raise InputError(
-                f"y {reprlib.repr(y)}: expected at most {N_LABELS} different labels"
+                f"y {brief(y)}: expected at most {N_LABELS} different labels"
             )
 
     # ---- growth and copies -----------------------------------------------------------

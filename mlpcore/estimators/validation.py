@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import dataclasses
 import math
-import reprlib
 import warnings
 from collections.abc import Collection
 from dataclasses import dataclass
@@ -31,7 +30,7 @@ from mlpcore.checks import check_array_like, check_rate, check_real, check_whole
 from mlpcore.cpu import cores_beside_others
 from mlpcore.data.arrays import check_lossless
 from mlpcore.deformation.parameters import IDENTITY, DeformationParameters
-from mlpcore.errors import InputError
+from mlpcore.errors import InputError, brief
 from mlpcore.training.config import MAX_EPOCHS
 from mlpcore.typing import AnyArray, Float32Array, UInt8Array
 
@@ -101,7 +100,7 @@ def image_shape_of(image_shape: Any, n_features: int) -> tuple[int, int]:
         check_whole("image_shape: side", length, 1, MAX_SIDE)
     if np.shape(shape) != (2,) or math.prod(shape) != n_features:
         raise InputError(
-            f"image_shape {reprlib.repr(image_shape)}: expected (height, width) of images with "
+            f"image_shape {brief(image_shape)}: expected (height, width) of images with "
             f"{n_features} pixels, as many as there are features, or None if they are square"
         )
     return int(shape[0]), int(shape[1])
@@ -149,7 +148,7 @@ def check_classes(classes: ArrayLike, name: str) -> AnyArray:
 def check_known(name: str, classes: AnyArray, known: AnyArray) -> None:
     """Raises InputError unless sorted classes are those of the training before."""
     if not np.array_equal(classes, known):
-        given, expected = (reprlib.repr(each.tolist()) for each in (classes, known))
+        given, expected = (brief(each.tolist()) for each in (classes, known))
         raise InputError(f"{name} {given}: expected the known classes, {expected}")
 
 
@@ -186,7 +185,7 @@ def encode(classes: AnyArray, y: AnyArray) -> UInt8Array:
     try:
         return np.array([codes[label] for label in y.tolist()], np.uint8)
     except KeyError as error:
-        known = reprlib.repr(list(codes))
+        known = brief(list(codes))
         raise InputError(f"y holds {error.args[0]!r}: expected one of {known}") from None
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import reprlib
 from collections.abc import Sequence
 from itertools import pairwise
 from typing import Any
@@ -10,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from mlpcore.checks import check_whole
-from mlpcore.errors import InputError
+from mlpcore.errors import InputError, brief
 
 PRESETS: dict[str, tuple[int, ...]] = {
     "net1": (1000, 500),
@@ -48,7 +47,7 @@ def parse_hidden_layers(text: str) -> tuple[int, ...]:
         digits = part.isascii() and part.isdigit() and len(part) < 10  # int() refuses thousands
         if not (digits and 1 <= int(part) <= MAX_WIDTH):
             raise InputError(
-                f"architecture {reprlib.repr(text)}: {reprlib.repr(part)} is not a width from 1 "
+                f"architecture {brief(text)}: {brief(part)} is not a width from 1 "
                 f"to {MAX_WIDTH:,}; {expected}"
             )
     return tuple(map(int, parts))

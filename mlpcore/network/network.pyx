@@ -4,14 +4,13 @@
 from libc.stdint cimport uintptr_t
 from libc.stdlib cimport calloc, free
 
-import reprlib
 
 import numpy as np
 
 from mlpcore import philox
 from mlpcore.checks import check_choice, check_whole
 from mlpcore.cpu import total_memory
-from mlpcore.errors import InputError
+from mlpcore.errors import InputError, brief
 from mlpcore.network.activation import ACTIVATIONS, ALL_LOSSES, INITS, LEAST_SQUARES
 from mlpcore.network.architecture import MAX_WIDTH, count_parameters
 
@@ -31,7 +30,7 @@ def _check_layer_sizes(layer_sizes):
         sizes = tuple(layer_sizes)
     except TypeError:
         sizes = (layer_sizes,)
-    shown = reprlib.repr(sizes)
+    shown = brief(sizes)
     if len(sizes) < 2:
         raise InputError(f"layer sizes {shown}: expected inputs, any hidden layers, and outputs")
     for size in sizes:

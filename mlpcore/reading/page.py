@@ -132,7 +132,9 @@ class Page:
         if answers:
             return ""
         if self.boxed:
-            return f"{self.name}: {len(self.digits)} boxes are empty: expected digits in them"
+            n = len(self.digits)
+            empty = "the one box is empty" if n == 1 else f"{n} boxes are empty"
+            return f"{self.name}: {empty}: expected digits in them"
         return f"{self.name}: nothing found, expected digits that stand out from their ground"
 
 

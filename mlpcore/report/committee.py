@@ -16,7 +16,7 @@ from mlpcore.evaluation.evaluation import Evaluation
 from mlpcore.report.figures import draw_matrix, evaluation_figures
 from mlpcore.report.layout import BLUE, GREY, LIGHT, RED, new_page
 from mlpcore.report.results import figure_section, setting_lines
-from mlpcore.report.tables import NONE, Rows, kind_of_test, markdown_table
+from mlpcore.report.tables import NONE, Rows, escape, kind_of_test, markdown_table
 from mlpcore.store.committee import CommitteeFolder
 
 if TYPE_CHECKING:
@@ -89,7 +89,7 @@ def committee_report(
     seeds = ", ".join(f"{m.name} {m.config.seed}" for m in committee.members)
     own = ("- seed", "- hidden layers")  # each member has its own
     settings = [line for line in setting_lines(first, backend) if not line.startswith(own)]
-    return printable_lines(f"""# {judged.title}
+    return printable_lines(f"""# {escape(judged.title)}
 
 {markdown_table(judged.table())}
 
@@ -105,7 +105,7 @@ on {test_images_text(data.n_test, data.held_out)}. The last column has the passe
 
 ## Data
 
-- {data.name} ({shown(data.source)})
+- {escape(f"{data.name} ({shown(data.source)})")}
 - SHA-256 of the arrays: {data.sha256}
 """)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import sys
 import time
 from collections.abc import Iterable, Iterator
@@ -24,7 +25,9 @@ REFRESH_SECONDS = 0.25
 
 
 class Console(Observer):
-    """Shows a line for each epoch and, on a terminal or in a notebook, two bars below the lines.
+    """Shows lines for epochs and, on a terminal or in a notebook, two bars below the lines.
+
+    There is a line for an epoch of a second or more, and for some twenty of shorter ones.
 
     A context manager, so that the terminal is left as it was.
 
@@ -79,10 +82,16 @@ class Console(Observer):
         self._bars, self._tasks = None, {}
 
     def _print_row(self, trainer: Trainer, *cells: str) -> None:
-        """Prints cells in columns that are as wide as any number in them."""
+        """Prints cells in columns that are as wide as any number in them, and fit a terminal."""
         epoch = max(5, 2 * len(str(trainer.config.epochs)) + 1)
-        widths = epoch, 8, 7, 8, 10, 8, 9, 8
-        self.print("  ".join(cell.rjust(width) for cell, width in zip(cells, widths)))
+        widths = 8, 7, 8, 10, 8, 9, 8
+        most = shutil.get_terminal_size().columns if self._can_change else sys.maxsize
+        line = cells[0].rjust(epoch)
+        for cell, width in zip(cells[1:], widths):
+            if len(line) + 2 + width > most:
+                break
+            line += f"  {cell:>{width}}"
+        self.print(line)
 
     def on_epoch_start(self, trainer: Trainer) -> None:
         """Prints the header before the first line; in a notebook the bars are above it."""
@@ -133,7 +142,9 @@ class Console(Observer):
         return None
 
     def on_epoch_end(self, trainer: Trainer, metrics: EpochMetrics) -> None:
-        """Prints the line of an epoch."""
+        """Prints the line of an epoch, unless many short ones would scroll by."""
+        if metrics.seconds < 1 and not is_milestone(metrics.epoch, trainer.config.epochs):
+            return
         self._print_row(
             trainer,
             f"{metrics.epoch}/{trainer.config.epochs}",
@@ -155,8 +166,8 @@ class ProgressBar(Console):
     """Shows how far a training is, and the metrics of its epochs.
 
     In a notebook and on a terminal two bars with the times left are below lines, one for each epoch
-    or for about twenty of many. In a log file there are the lines alone. The bars in a notebook
-    need the package ipywidgets.
+    or for about twenty of many short ones. In a log file there are the lines alone. The bars in a
+    notebook need the package ipywidgets.
 
     Parameters
     ----------
@@ -177,11 +188,6 @@ class ProgressBar(Console):
 
     def __init__(self, out: TextIO | None = None):
         super().__init__(out or sys.stdout)
-
-    def on_epoch_end(self, trainer: Trainer, metrics: EpochMetrics) -> None:
-        """Prints the line of the first and of the last epoch, and of some in between."""
-        if is_milestone(metrics.epoch, trainer.config.epochs):
-            super().on_epoch_end(trainer, metrics)
 
 
 class MembersConsole(Console):

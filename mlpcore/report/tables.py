@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import re
+import shutil
+import sys
+import textwrap
 from collections.abc import Sequence
 from typing import TypeAlias
 
@@ -15,11 +19,26 @@ NONE = "-"
 
 
 def text_table(rows: Rows, align: Sequence[str] = ()) -> str:
-    """Rows as aligned lines.
+    """Rows as aligned lines, which a narrow terminal does not break.
 
     `align` has "left" or "right" for each column; by default only the first is on the left.
     """
+    if sys.stdout.isatty():
+        rows = _within(rows, shutil.get_terminal_size().columns)
     return tabulate(rows, tablefmt="plain", disable_numparse=True, colalign=_align(rows, align))
+
+
+def _within(rows: Rows, most: int) -> Rows:
+    """Rows whose cells have as many lines as a width of the table asks for; no word is broken."""
+    columns = list(zip(*rows))
+    widths = [max(map(len, column)) for column in columns]
+    spare = [
+        width - max(map(len, " ".join(column).split())) for width, column in zip(widths, columns)
+    ]
+    for _ in range(sum(widths) + 2 * len(widths) - 2 - most):
+        k = spare.index(max(spare))
+        spare[k], widths[k] = spare[k] - 1, widths[k] - (spare[k] > 0)
+    return [tuple(map(textwrap.fill, row, widths)) for row in rows]
 
 
 def markdown_table(rows: Rows, align: Sequence[str] = ()) -> str:
@@ -34,8 +53,8 @@ def _align(rows: Rows, align: Sequence[str]) -> Sequence[str]:
 
 
 def escape(text: str) -> str:
-    """Text whose bars and stars Markdown shows as they are."""
-    return text.replace("|", "\\|").replace("*", "\\*")
+    """Text that Markdown shows as it is."""
+    return re.sub(r"([\\`*_\[\]<>#|~&])", r"\\\1", text)
 
 
 def kind_of_test(held_out: int) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import reprlib
 from collections.abc import Sequence
 from typing import Any, TypeAlias
 
@@ -22,7 +21,7 @@ from mlpcore.deformation.values import (
     deform_values,
     limits_of,
 )
-from mlpcore.errors import InputError
+from mlpcore.errors import InputError, brief
 from mlpcore.typing import AnyArray, Float32Array, Float64Array
 
 _FIRST, _LABEL = np.zeros(1, np.int64), np.zeros(1, np.uint8)  # of a set of one image
@@ -43,7 +42,7 @@ def axis_parameters(
         sigma = sigma[0]  # torchvision's own form
     alphas: list[Any] = list(alpha) if isinstance(alpha, (list, tuple)) else [alpha]
     if len(alphas) not in (1, 2):
-        raise InputError(f"alpha {reprlib.repr(alpha)}: expected a number, or one for x and for y")
+        raise InputError(f"alpha {brief(alpha)}: expected a number, or one for x and for y")
     of_x, of_y = (
         DeformationParameters(sigma, each, beta, gamma, ()) for each in (alphas[0], alphas[-1])
     )
@@ -132,6 +131,6 @@ def _per_plane(fill: Fill, planes: AnyArray, channels: int) -> list[float]:
     values: list[Any] = list(fill) if isinstance(fill, (list, tuple)) else [fill]
     if len(values) not in (1, channels):
         raise InputError(
-            f"fill {reprlib.repr(fill)}: expected one value, or {channels} for as many channels"
+            f"fill {brief(fill)}: expected one value, or {channels} for as many channels"
         )
     return [float(each) for each in values * len(planes)][: len(planes)]

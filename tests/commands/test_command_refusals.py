@@ -26,7 +26,8 @@ C = (
 )
 
 REFUSED = [
-    ("trian", "'trian': expected train, committee"),
+    ("trian", "--help or --version; did you mean train?"),
+    ("trian --epochs 9", "'trian' before '--epochs': expected train, committee"),
     ("backends now", "unrecognized arguments: now"),
     ("--version now", "'--version' before 'now'"),
     ("\x1b]0;title\x07", r"'\x1b]0;title\x07': expected"),
@@ -38,7 +39,8 @@ REFUSED = [
     ("train --minutes 0", "--minutes: 0, expected more than 0"),
     ("train --no-deform --sigma 5", "--no-deform together with --sigma"),
     ("train --backend mmx", "'mmx': expected auto, cpu, reference, scalar"),
-    ("train --epoch 9", "--epoch"),  # no abbreviations
+    ("train --epoch 9", "unrecognized arguments: --epoch 9; did you mean --epochs?"),
+    ("train --lr 0", "learning rate 0.0: expected a number above 0"),
     ("train --out /proc/run", "/proc/run"),
     ("train --out c", "c holds a committee"),
     ("train --out .", ": expected a new or an empty folder"),
@@ -46,7 +48,8 @@ REFUSED = [
     ("train --data no\nwhere", "no\\nwhere"),
     ("train --dataset mnist", "MNIST was not found"),
     ("train --dataset digits --arch 999999,999999", "GiB"),
-    ("train --resume none", "none/config.json"),
+    ("train --resume none", "none does not exist: expected the folder of a run"),
+    ("train --resume empty", "empty holds no run: expected the folder of a run"),
     ("train --resume none --hold-out 5", "--hold-out together with --resume: expected only --ep"),
     ("train --resume run --epochs 2", "epochs 2: expected at least 3"),
     ("train --resume run --data letters2", "are not those that the run in run began with"),
@@ -60,6 +63,7 @@ REFUSED = [
     ("committee --workers 0 --out new", "--workers 0: expected a whole number from 1 to 1,000"),
     (f"{C} --scheduler=", "no address of a Dask scheduler: expected"),
     (f"{C} --scheduler nowhere", "no Dask scheduler at nowhere: "),
+    (f"{C} --scheduler tcp://127.0.0.1:65536", "port 65536: expected a whole number from 1 to"),
     # evaluate
     ("evaluate none", "none does not exist: expected the folder of a run or of a committee"),
     ("evaluate c", "c/8-6"),
@@ -73,14 +77,15 @@ REFUSED = [
     # predict and read
     ("predict", "PATH"),
     ("predict net a.png --show --json", "--show together with --json"),
-    ("predict pretrained", "is a network: expected pictures beside it"),
+    ("predict none.png", "error: none.png does not exist: expected a picture"),  # and no note
+    ("predict pretrained", "error: pretrained is a network: expected pictures beside it"),
     ("predict runs/typo file", "runs/typo does not exist: expected a picture, a folder of"),
     ("predict oblong.safetensors file", "a network for images of 29 x 31"),
     ("predict net a.png --save-normalised file", "file exists: expected a new folder"),
     ("predict pretrained empty", "the folder empty holds no pictures"),
     ("read a.png --columns 0", "columns 0: expected"),
-    ("read a.png --show found.jpg", "--show found.jpg: expected a name that ends in .png"),
-    ("read a.png b.png --show found.png", "--show with 2 pictures: expected one"),
+    ("read file --show found.jpg", "--show found.jpg: expected a name that ends in .png"),
+    ("read file b.png --show found.png", "--show with 2 pictures: expected one"),
     # preview, draw and export
     ("preview --rows 2.5", "'2.5', expected a whole number"),
     ("preview --out a.jpg", "--out a.jpg: expected a name that ends in .png"),

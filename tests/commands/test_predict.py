@@ -91,6 +91,10 @@ def test_bad_pictures_leave_the_others(run, capsys):
     said = [f"{kind}: {each[kind]}" for each in answers for kind in kinds if kind in each]
     assert said == err.splitlines()
     assert [len(answer.get("guesses", ())) for answer in answers] == [2, 0, 2, 0, 2]
+    Path("empty").mkdir()
+    assert main(["predict", run, "empty", good[0]]) == 2
+    out, err = capsys.readouterr()
+    assert out.startswith(good[0]) and err.startswith("error: the folder empty holds no pictures")
 
 
 def test_a_picture_on_standard_input(run, call, monkeypatch):

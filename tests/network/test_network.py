@@ -52,6 +52,8 @@ def test_copies_are_equal_and_separate():
         assert all(np.array_equal(a, b) for a, b in zip(twin.weights, network.weights))
         twin.weights[0][0, 0] += 1
         assert not np.array_equal(twin.weights[0], network.weights[0])
+    with pytest.raises(InputError, match="16,610 bits"):  # which Python does not write
+        Network((3, 10**5000))
     with pytest.raises(InputError):
         network.assign(Network((3, 5, 2)))
     network.biases[1][0] = np.nan

@@ -72,3 +72,14 @@ def test_a_log_file_has_some_of_many_epochs(capsys):
     header, *lines = capsys.readouterr().out.splitlines()
     assert header.split()[:2] == ["epoch", "rate"]
     assert [int(line.split("/")[0]) for line in lines] == [1, *range(3, 49, 3), 50]
+
+
+def test_an_epoch_of_a_second_has_its_line_of_columns_that_fit(terminal, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "60")
+    with Console(terminal) as shown:
+        for epoch, seconds in ((4, 0.9), (5, 1.0), (30, 0.9)):
+            metrics = EpochMetrics(epoch, 1e-3, 900, 0, 90, 0.1, 45, 0, 0, seconds, 0)
+            shown.on_epoch_end(trainer_of(300), metrics)
+    lines = terminal.getvalue().splitlines()
+    assert [line.split()[0] for line in lines] == ["5/300", "30/300"]
+    assert all(line.endswith("5.00 %         -") for line in lines)
