@@ -46,6 +46,10 @@ class Box(NamedTuple):
         """The box that holds both."""
         return Box(*map(min, self[:2], other[:2]), *map(max, self[2:], other[2:]))
 
+    def shared_width(self, other: Box) -> int:
+        """How many columns both take; below 0 for those between them."""
+        return min(self.right, other.right) - max(self.left, other.left)
+
     def is_alike(self, other: Box, share: float) -> bool:
         """Whether the shorter width, and the shorter height, is at least a share of the longer."""
         sides = (self.width, other.width), (self.height, other.height)

@@ -4,6 +4,7 @@ What a network makes of one digit belongs in `mlpcore.inference`, and the format
 `mlpcore.data.digit`. OpenCV does the work on pixels.
 """
 
-from mlpcore.reading.page import Page, ReadDigit, read
+from mlpcore.reading.answers import ReadDigit
+from mlpcore.reading.page import Page, read
 
 __all__ = ["Page", "ReadDigit", "read"]

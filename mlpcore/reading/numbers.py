@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from functools import reduce
 
 import numpy as np
@@ -12,6 +12,7 @@ from mlpcore.data.components import MIN_SHARE, Box, Components, find_components
 from mlpcore.data.ink import Ink, stroke_level
 from mlpcore.data.lines import find_lines, without_lines
 from mlpcore.reading.boxes import in_lines, quantile
+from mlpcore.reading.marks import marks_of_line
 from mlpcore.reading.segmentation import Field, number_field
 from mlpcore.typing import AnyArray
 
@@ -28,6 +29,9 @@ MIN_HEIGHT, MAX_PIECES = 8, 5000
 
 #: Shares of the usual height: lower pieces are dirt, higher or wider ones no digits.
 LOWEST, HIGHEST, HIGHEST_AT_BORDER = 0.4, 2.5, 1.5
+
+#: Lower pieces with less ink than this share of the square of the height are dirt.
+SPECK = 0.005
 
 #: Paler ink than this share of the usual is a pattern of the paper.
 PALE = 0.5
@@ -48,21 +52,26 @@ def number_fields(ink: Ink) -> list[list[Field]]:
     dark, (rows, columns) = ink.strokes, ink.values.shape
     rules = find_lines(dark, round(LEVEL_RULE * columns), round(UPRIGHT_RULE * rows))
     components = find_components(without_lines(dark, rules))
-    digits, height = _digits(ink, components)
+    digits, others, height = _digits(ink, components)
     if not digits:
         return []
-    found = []
-    for line in _text_lines([components.boxes[k] for k in digits], height):
-        words = _words([digits[k] for k in line], components.boxes, height)
-        fields = [
-            number_field(ink, components, _groups(word, components), height) for word in words
-        ]
-        found.append([field for field in fields if field.segments])
+    boxes, found = components.boxes, []
+    for line in _text_lines([boxes[k] for k in digits], height):
+        numbers = [digits[k] for k in line]
+        marks = marks_of_line(numbers, others, boxes, height)
+        pieces = sorted({*numbers, *marks}, key=lambda k: boxes[k].left + boxes[k].right)
+        fields = []
+        for word in _words(pieces, boxes, height):
+            own = [k for k in word if k not in marks]
+            groups = _groups(own, components, marks) if own else []
+            seen = [(marks[k], boxes[k]) for k in word if k in marks]
+            fields.append(number_field(ink, components, groups, height, seen))
+        found.append([field for field in fields if field.segments or field.marks])
     return [line for line in found if line]
 
 
-def _digits(ink: Ink, components: Components) -> tuple[list[int], float]:
-    """The components that may be digits, or several that touch, and the usual height.
+def _digits(ink: Ink, components: Components) -> tuple[list[int], list[int], float]:
+    """The components that may be digits, or several that touch, lower ones, and the usual height.
 
     Ink at the border of the page that is too large for a digit is a table behind it.
     """
@@ -70,7 +79,7 @@ def _digits(ink: Ink, components: Components) -> tuple[list[int], float]:
     width, height = right - left, bottom - top
     large = 1 + np.flatnonzero(height[1:] >= MIN_HEIGHT)
     if not 0 < len(large) <= MAX_PIECES:
-        return [], 0.0
+        return [], [], 0.0
     usual = quantile(height[large], height[large], 0.5)  # high pieces count for more
     levels = np.bincount(components.labels.ravel(), ink.values.ravel()) / components.areas
     dark = levels > PALE * np.average(levels[large], weights=components.areas[large])
@@ -78,7 +87,9 @@ def _digits(ink: Ink, components: Components) -> tuple[list[int], float]:
     at_border = (left == 0) | (top == 0) | (right == columns) | (bottom == rows)
     edge = at_border & ((width > HIGHEST * usual) | (height > HIGHEST_AT_BORDER * usual))
     sized = (height >= LOWEST * usual) & (height <= HIGHEST * usual)
-    return large[(sized & dark & ~edge)[large]].tolist(), usual
+    low = (height < LOWEST * usual) & dark & (components.areas >= SPECK * usual**2)
+    digits = large[(sized & dark & ~edge)[large]]
+    return digits.tolist(), np.flatnonzero(low).tolist(), usual
 
 
 def _text_lines(boxes: Sequence[Box], height: float) -> list[list[int]]:
@@ -121,20 +132,17 @@ def _words(line: Sequence[int], boxes: Sequence[Box], height: float) -> list[lis
     return [word.tolist() for word in np.split(line, np.flatnonzero(apart) + 1)]
 
 
-def _groups(word: Sequence[int], components: Components) -> list[list[int]]:
+def _groups(word: Sequence[int], components: Components, marks: Container[int]) -> list[list[int]]:
     """Each piece of a number with the low marks above, below or in it, such as the bar of a 5."""
     around = reduce(Box.union, [components.boxes[k] for k in word])
     groups = [[k] for k in word]
     least = MIN_SHARE * max(components.areas[k] for k in word)
     for number, box in enumerate(components.boxes):
-        if number == 0 or number in word or components.areas[number] < least:
+        if number == 0 or number in word or number in marks or components.areas[number] < least:
             continue
         if box.top < around.top - box.height or box.bottom > around.bottom + box.height:
             continue
-        common = [
-            min(box.right, components.boxes[k].right) - max(box.left, components.boxes[k].left)
-            for k in word
-        ]
+        common = [box.shared_width(components.boxes[k]) for k in word]
         if max(common) >= 0.5 * box.width:
             groups[int(np.argmax(common))].append(number)
     return groups

@@ -73,11 +73,20 @@ class Field(NamedTuple):
         The pieces of ink from left to right, of which digits are made; 0 if there is none.
     segments : list of Segment
         What may be a digit, by `first`.
+    marks : sequence of (str, Box)
+        Points, commas, minus signs, and ink of no known kind.
+    is_number : bool
+        Whether there may be several digits.
+    doubt : float
+        The least doubt of its answers.
     """
 
     box: Box
     n_parts: int
     segments: list[Segment]
+    marks: Sequence[tuple[str, Box]] = ()
+    is_number: bool = False
+    doubt: float = 0.0
 
 
 class _Part(NamedTuple):
@@ -93,12 +102,18 @@ class _Part(NamedTuple):
 
 
 def number_field(
-    ink: Ink, components: Components, groups: Sequence[Sequence[int]], height: float
+    ink: Ink,
+    components: Components,
+    groups: Sequence[Sequence[int]],
+    height: float,
+    marks: Sequence[tuple[str, Box]] = (),
 ) -> Field:
-    """The candidates for the digits of a number on a page, `height` pixels high.
+    """The candidates for the digits of a number on a page, `height` pixels high, and its marks.
 
     Each group has the numbers of components that belong together.
     """
+    if not groups:
+        return Field(reduce(Box.union, (box for _, box in marks)), 0, [], marks, True)
     box = reduce(Box.union, (components.boxes[k] for group in groups for k in group))
     group_of = np.full(len(components.boxes), -1)
     for k, group in enumerate(groups):
@@ -126,7 +141,7 @@ def number_field(
                 glyph = glyph._replace(box=Box.of_size(box.left + left, box.top + top, *size))
                 prior = _prior(parts[first:end], width / height, glyph.box.height / height)
                 segments.append(Segment(first, end, glyph, prior))
-    return Field(box, len(parts), segments)
+    return Field(box, len(parts), segments, marks, True)
 
 
 def best_sequence(

@@ -7,7 +7,7 @@ from scipy import ndimage
 
 import mlpcore
 from mlpcore.errors import InputError
-from mlpcore.reading import page as reading
+from mlpcore.reading import answers
 from pages import noisy, number, on_paper, photographed, put, read, rotated, written
 from pictures import DIGITS, LABELS
 
@@ -81,6 +81,40 @@ def test_lines_and_numbers_in_order(angle, inverted):
     assert found.text.replace("?", "") == "1905 36\n27 618\n4 784" and not found.boxed
 
 
+#: Marks: how far right of a digit, how far down from its top, width, height, and free space.
+MARKS = {".": (4, 52, 8, 8, 16), ",": (6, 50, 6, 22, 16), "-": (4, 30, 30, 5, 38)}
+
+
+@pytest.mark.parametrize("text", ["12.50", "0,75", "-37", "1.234.-", "-0.5", "1234"])
+def test_signs_points_and_commas(text):
+    sheet, left = np.zeros((200, 600)), 60
+    for each in text:
+        if each in MARKS:
+            right, down, width, height, free = MARKS[each]
+            put(sheet, np.ones((height, width)), left + right - 10, 60 + down)
+            left += free
+        else:
+            ink = written(CLEAR[int(each)], 60)
+            put(sheet, ink, left, 60)
+            left += ink.shape[1] + 10
+    found = read(on_paper(sheet, np.random.default_rng(0)), NETWORK)
+    assert found.text.replace("?", "") == text
+    assert not any(each.in_doubt for each in found.digits if each.answer in MARKS)
+
+
+def test_unknown_ink_puts_its_neighbour_in_doubt():
+    sheet = np.zeros((200, 400))
+    for k, left in enumerate((60, 160)):
+        put(sheet, written(CLEAR[k], 60), left, 60)
+    sure = read(on_paper(sheet, np.random.default_rng(0)), NETWORK).digits
+    put(sheet, np.ones((14, 14)), 125, 65)
+    found = read(on_paper(sheet, np.random.default_rng(0)), NETWORK).digits
+    assert [each.answer for each in found] == [0, 1]
+    assert [each.in_doubt for each in sure].count(True) < [each.in_doubt for each in found].count(
+        True
+    )
+
+
 def test_what_shows_no_digits(monkeypatch):
     rng = np.random.default_rng(0)
     assert "nothing found, expected digits" in read(noisy(np.full((300, 400), 200.0), rng)).warning
@@ -90,6 +124,6 @@ def test_what_shows_no_digits(monkeypatch):
     assert not page.digits or "in doubt, expected a page of digits" in page.warning
     with pytest.raises(InputError, match="4 x 50 pixels, expected a page of at least 8 x 8"):
         read(np.zeros((50, 4)))
-    monkeypatch.setattr(reading, "MAX_GLYPHS", 1)
+    monkeypatch.setattr(answers, "MAX_GLYPHS", 1)
     with pytest.raises(InputError, match=r"the picture shows \d+ digits: expected at most 1"):
         read(on_paper(number([CLEAR[1], CLEAR[2]], rng), rng))

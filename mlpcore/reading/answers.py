@@ -1,0 +1,155 @@
+"""What the network makes of the fields of a page."""
+
+from __future__ import annotations
+
+from itertools import chain
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from mlpcore.data.components import Box
+from mlpcore.data.digit import SIDE
+from mlpcore.data.pixels import MNIST_PIXELS
+from mlpcore.errors import InputError
+from mlpcore.evaluation.copies import Copies
+from mlpcore.inference import TrainedClassifier
+from mlpcore.reading.marks import UNKNOWN
+from mlpcore.reading.segmentation import Field, best_sequence
+from mlpcore.typing import AnyArray, Float64Array
+
+#: An answer whose probability exceeds the second's by less is in doubt.
+MIN_MARGIN = 0.9
+
+#: Boxes that are further apart than this share of their height begin another number.
+NUMBER_GAP = 0.5
+
+#: Candidates for digits of a number are judged by the mean over so many deformed copies, because a
+#: network is sure of the copy that it is given, also of half a digit.
+N_COPIES = 16
+
+#: The most candidates for digits on a page.
+MAX_GLYPHS = 20_000
+
+
+class ReadDigit(NamedTuple):
+    """A digit of a page, a mark, or an empty box.
+
+    Attributes
+    ----------
+    answer : object
+        The class of the greatest probability; ``.``, ``,`` or ``-`` for a mark, ``*`` for ink that
+        is neither; None in an empty box.
+    probabilities : ndarray of float64, shape (n_classes,)
+        Of the classes; empty without a digit.
+    doubt : float
+        0 for a sure answer to 1: by how much the greatest probability fails to exceed the second.
+        It is 1 for what hardly shows a digit (`TrainedClassifier.doubtful`), and beside a piece of
+        ink that belongs to no digit and is no mark.
+    corners : ndarray of float64, shape (4, 2)
+        Of the box, or around a digit without a box: x and y in pixels of the picture as it was
+        held, upper left, upper right, lower right, lower left.
+    begins_number : bool
+        Whether there is a space before it.
+    """
+
+    answer: Any
+    probabilities: Float64Array
+    doubt: float
+    corners: Float64Array
+    begins_number: bool = False
+
+    @property
+    def box(self) -> tuple[int, int, int, int]:
+        """Left, top, right and bottom of an upright rectangle around the corners, as PIL's crop."""
+        low, high = np.floor(self.corners.min(axis=0)), np.ceil(self.corners.max(axis=0))
+        return int(low[0]), int(low[1]), int(high[0]), int(high[1])
+
+    @property
+    def in_doubt(self) -> bool:
+        """Whether the answer should be checked by somebody."""
+        return self.doubt > 1 - MIN_MARGIN
+
+    @property
+    def text(self) -> str:
+        """The answer, with a ``?`` behind it if it is in doubt; ``_`` for an empty box."""
+        if self.answer is None:
+            return "_"
+        return f"{self.answer}?" if self.in_doubt else str(self.answer)
+
+
+def read_lines(
+    lines: list[list[Field]], classifier: TrainedClassifier, to_picture: Float64Array, name: str
+) -> list[list[ReadDigit]]:
+    """The digits and marks of the fields of each line, and its empty boxes.
+
+    `to_picture` (3, 3) maps points of the fields to the picture. The network is asked about all
+    candidates at once.
+    """
+    fields = list(chain.from_iterable(lines))
+    glyphs = [each.glyph.pixels for field in fields for each in field.segments]
+    if len(glyphs) > MAX_GLYPHS:
+        raise InputError(f"{name} shows {len(glyphs):,} digits: expected at most {MAX_GLYPHS:,}")
+    in_number = [field.is_number for field in fields for _ in field.segments]
+    pixels = np.reshape(np.array(glyphs, np.uint8), (-1, SIDE, SIDE))
+    probabilities, doubts = _judged(pixels, np.array(in_number, bool), classifier)
+    result, n = [], 0
+    for line in lines:
+        digits, end = [], -np.inf
+        for field in line:
+            last = n + len(field.segments)
+            chosen = probabilities[n:last], doubts[n:last]
+            found = _read(field, *chosen, classifier.classes, to_picture)
+            if field.is_number or field.box.left - end > NUMBER_GAP * field.box.height:
+                found[0] = found[0]._replace(begins_number=True)
+            digits += found
+            n, end = last, field.box.right
+        result.append(digits)
+    return result
+
+
+def _judged(
+    pixels: AnyArray, in_number: AnyArray, classifier: TrainedClassifier
+) -> tuple[Float64Array, Float64Array]:
+    """The probabilities (n, n_classes) of the classes of candidates (n, 28, 28), and the doubt."""
+    images = MNIST_PIXELS.to_images(pixels)
+    averaging = classifier
+    if classifier.copies is None:
+        averaging = TrainedClassifier(classifier.networks, classifier.backend, Copies(N_COPIES))
+    outputs = np.zeros((len(images), len(classifier.classes)))
+    for chosen, each in (in_number, averaging), (~in_number, classifier):
+        if chosen.any():
+            outputs[chosen] = each.outputs_of_digits(images[chosen])
+    probabilities = classifier.to_probabilities(outputs)
+    second, first = np.sort(np.pad(probabilities, ((0, 0), (1, 0))), axis=1).T[-2:]
+    return probabilities, np.where(classifier.doubtful(images), 1.0, 1 - first + second)
+
+
+def _read(
+    field: Field,
+    probabilities: Float64Array,
+    doubts: Float64Array,
+    classes: AnyArray,
+    to_picture: Float64Array,
+) -> list[ReadDigit]:
+    """The most probable digits of a field, and its marks, from left to right."""
+    scores = np.log(np.maximum(probabilities.max(axis=1, initial=0), 1e-9))
+    sequence = best_sequence(field.n_parts, field.segments, scores)
+    found = [(field.segments[k].glyph.box, k) for k in sequence]
+    least = dict.fromkeys(sequence, field.doubt)
+    read: list[tuple[Box, Any, Float64Array, float]] = []
+    for mark, box in field.marks:
+        if mark == UNKNOWN and found:
+            nearest = max(found, key=lambda each: each[0].shared_width(box))[1]
+            least[nearest] = 1.0
+        else:
+            read.append((box, mark, np.zeros(0), float(mark == UNKNOWN)))
+    for box, k in found:
+        answer = classes[probabilities[k].argmax()].item()
+        read.append((box, answer, probabilities[k], max(least[k], float(doubts[k]))))
+    read = sorted(read, key=lambda each: each[0].left + each[0].right)
+    result = []
+    for box, answer, own, doubt in read or [(field.box, None, np.zeros(0), field.doubt)]:
+        left, top, right, bottom = box
+        corners = [left, right, right, left], [top, top, bottom, bottom], [1] * 4
+        result.append(ReadDigit(answer, own, doubt, (to_picture @ corners)[:2].T))
+    return result
