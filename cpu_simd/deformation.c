@@ -71,7 +71,7 @@ static size_t make_workspace(workspace *work, const mlp_deformation *d, int tile
                             field,
                             (size_t)middle_rows * (size_t)middle_stride(d, columns),
                             (size_t)mlp_padded(columns),
-                            (size_t)(d->height + 3) * (size_t)mlp_image_pitch(d->width),
+                            (size_t)(d->in_height + 3) * (size_t)mlp_image_pitch(d->in_width),
                             (size_t)d->cell * (size_t)d->n_taps};
     float **parts[] = {&work->noise[0], &work->noise[1], &work->field[0], &work->field[1],
                        &work->middle,   &work->row,      &work->padded,   &work->scaled};
@@ -214,7 +214,7 @@ static void copy_fields(const mlp_deformation *d, workspace *work, const strip *
 
 static void fill(const mlp_deformation *d, workspace *work, float background)
 {
-    const ptrdiff_t n = (ptrdiff_t)(d->height + 3) * mlp_image_pitch(d->width);
+    const ptrdiff_t n = (ptrdiff_t)(d->in_height + 3) * mlp_image_pitch(d->in_width);
     for (ptrdiff_t i = 0; i < n; i++) work->padded[i] = background;
     work->background = background;
 }
@@ -224,17 +224,22 @@ static void look_up_image(const deform_context *context, workspace *work, int i,
 {
     const mlp_deformation *d = context->deformation;
     const ptrdiff_t place = d->places[i], *in_step = d->in_step, *out_step = d->out_step;
-    const float *image = d->images + place * in_step[0] + c * in_step[1];
+    const int height = d->height, width = d->width, pitch = mlp_image_pitch(d->in_width);
+    ptrdiff_t at = place * in_step[0] + c * in_step[1];
     float *out = d->out + place * out_step[0] + c * out_step[1];
     const float *dx = work->field[0] + column, *dy = work->field[1] + column;
-    const int height = d->height, width = d->width, stride = work->field_stride;
-    float *row = work->row, *padded = work->padded + mlp_image_pitch(width) + 1;
+    float *row = work->row, *padded = work->padded + pitch + 1;
     if (work->background != d->backgrounds[c]) fill(d, work, d->backgrounds[c]);
-    for (int y = 0; y < height; y++, image += in_step[2], padded += mlp_image_pitch(width))
-        copy_row(image, in_step[3], padded, 1, width);
-    for (int y = 0; y < height; y++, out += out_step[2], dx += stride, dy += stride) {
-        context->kernels->lookup_row(work->padded, height, width, d->affine + 4 * place, dx, dy, y,
-                                     row);
+    for (int y = 0; y < d->in_height; y++, at += in_step[2], padded += pitch)
+        if (d->values)
+            for (int x = 0; x < d->in_width; x++)
+                padded[x] = d->values[((const uint8_t *)d->images)[at + x * in_step[3]]];
+        else
+            copy_row((const float *)d->images + at, in_step[3], padded, 1, d->in_width);
+    for (int y = 0; y < height; y++, out += out_step[2]) {
+        context->kernels->lookup_row(work->padded, d->in_height, d->in_width, height, width,
+                                     d->affine + 4 * place, dx + y * work->field_stride,
+                                     dy + y * work->field_stride, y, row);
         copy_row(row, 1, out, out_step[3], width);
     }
 }

@@ -17,7 +17,8 @@
 #include "kernels.h"
 
 typedef struct {
-    int height, width; /* of one image */
+    int height, width;       /* of one deformed image */
+    int in_height, in_width; /* of one image, whose corners are those of the deformed one */
 
     /* The fields of an epoch. */
     const float *taps; /* the one-dimensional Gaussian: cell phases of n_taps weights */
@@ -32,10 +33,11 @@ typedef struct {
     const uint32_t *indices;
     const int32_t *places;
 
-    /* (n, channels, h, w), with these steps in floats along each axis. The channels of an image
+    /* (n, channels, h, w), with these steps in numbers along each axis. The channels of an image
      * share its map, and each has what is outside an image. */
     int channels;
-    const float *images;
+    const void *images;
+    const float *values; /* (256) what bytes stand for; NULL: the images are floats */
     float *out;
     ptrdiff_t in_step[4], out_step[4];
     const float *affine; /* n matrices M = {xx, xy, yx, yy} from target to source */
@@ -51,8 +53,15 @@ typedef struct {
  * that a bilinear lookup needs no bounds: (height + 3) rows of this many floats. */
 static inline int mlp_image_pitch(int width) { return width + 3; }
 
-/* out[i](p) = images[i](M_i (p - c) + c + displacement_i(p)), bilinear, background outside. An
- * image's bits are the same among any others. Returns 0, or -1 when memory ran out. */
+/* Pixels of an image for one of a deformed image, along a side. */
+static inline float mlp_ratio(int in, int out)
+{
+    return in == out ? 1.0f : (float)(in - 1) / (float)(out - 1);
+}
+
+/* out[i](p) = images[i](M_i (p - c) + c + displacement_i(p)), bilinear, background outside, in
+ * pixels of deformed images. An image's bits are the same among any others. Returns 0, or -1 when
+ * memory ran out. */
 int mlp_deform(const mlp_kernels *kernels, const mlp_deformation *deformation, int n_threads);
 
 #endif

@@ -63,23 +63,31 @@ static void KERNEL(convolve)(const float *in, ptrdiff_t step, const float *taps,
     for (; x < end; x += VW) convolve_vectors(1, in + x, step, taps, n_taps, out + x);
 }
 
-static void KERNEL(lookup_row)(const float *padded, int height, int width, const float affine[4],
-                               const float *dx, const float *dy, int y, float *out)
+static void KERNEL(lookup_row)(const float *padded, int in_height, int in_width, int height,
+                               int width, const float affine[4], const float *dx, const float *dy,
+                               int y, float *out)
 {
     static const float lanes[] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
     const float centre_x = 0.5f * (float)(width - 1), centre_y = 0.5f * (float)(height - 1);
-    const int pitch = mlp_image_pitch(width);
+    const float in_centre_x = 0.5f * (float)(in_width - 1);
+    const float in_centre_y = 0.5f * (float)(in_height - 1);
+    const float by_x = mlp_ratio(in_width, width), by_y = mlp_ratio(in_height, height);
+    const int pitch = mlp_image_pitch(in_width);
     vf row = vf_set1((float)y - centre_y);
     for (int x = 0; x < width; x += VW) {
         vf column = vf_add(vf_set1((float)x - centre_x), vf_load(lanes));
-        vf sx = vf_fma(vf_set1(affine[1]), row, vf_add(vf_load(dx + x), vf_set1(centre_x)));
-        vf sy = vf_fma(vf_set1(affine[3]), row, vf_add(vf_load(dy + x), vf_set1(centre_y)));
-        sx = vf_fma(vf_set1(affine[0]), column, sx);
-        sy = vf_fma(vf_set1(affine[2]), column, sy);
+        vf sx = vf_fma(vf_set1(by_x), vf_load(dx + x), vf_set1(in_centre_x));
+        vf sy = vf_fma(vf_set1(by_y), vf_load(dy + x), vf_set1(in_centre_y));
+        sx = vf_fma(vf_set1(by_x * affine[1]), row, sx);
+        sy = vf_fma(vf_set1(by_y * affine[3]), row, sy);
+        sx = vf_fma(vf_set1(by_x * affine[0]), column, sx);
+        sy = vf_fma(vf_set1(by_y * affine[2]), column, sy);
         /* The image has one pixel of background on each side, and all beyond is background. The
          * shift by 1 makes coordinates positive, so that truncation is a floor. */
-        sx = vf_min(vf_max(vf_add(sx, vf_set1(1.0f)), vf_set1(0.0f)), vf_set1((float)(width + 1)));
-        sy = vf_min(vf_max(vf_add(sy, vf_set1(1.0f)), vf_set1(0.0f)), vf_set1((float)(height + 1)));
+        sx = vf_min(vf_max(vf_add(sx, vf_set1(1.0f)), vf_set1(0.0f)),
+                    vf_set1((float)(in_width + 1)));
+        sy = vf_min(vf_max(vf_add(sy, vf_set1(1.0f)), vf_set1(0.0f)),
+                    vf_set1((float)(in_height + 1)));
         vi ix = vi_from_vf(sx), iy = vi_from_vf(sy);
         vf fx = vf_sub(sx, vf_from_vi(ix)), fy = vf_sub(sy, vf_from_vi(iy));
         vi at = vi_from_vf(vf_fma(vf_from_vi(iy), vf_set1((float)pitch), vf_from_vi(ix)));

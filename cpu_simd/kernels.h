@@ -152,8 +152,8 @@ typedef struct {
                      float *out);
 
     /* One row of the backward lookup; see deformation.h for `padded`. */
-    void (*lookup_row)(const float *padded, int height, int width, const float affine[4],
-                       const float *dx, const float *dy, int y, float *out);
+    void (*lookup_row)(const float *padded, int in_height, int in_width, int height, int width,
+                       const float affine[4], const float *dx, const float *dy, int y, float *out);
 } mlp_kernels;
 
 extern const mlp_kernels mlp_scalar, mlp_sse2, mlp_neon, mlp_avx2, mlp_avx512;

@@ -36,34 +36,50 @@ extern "C" __global__ void __launch_bounds__(ELEMENT_THREADS)
     map[3] = (float)(cosine / scale_y);
 }
 
-// Pixel (x, y) of an image; outside it, the background.
-__device__ inline float pixel(const float *image, int height, int width, float background, int x,
-                              int y)
+// Images of floats, or of bytes that stand for `values`, with what is around them.
+struct image_set {
+    const void *pixels;
+    const float *values;  // null: pixels are floats
+    int height, width;
+    float background;
+
+    // Pixel (x, y) of an image; outside it, the background.
+    __device__ float at(size_t image, int x, int y) const
+    {
+        if (!(0 <= x && x < width && 0 <= y && y < height)) return background;
+        const size_t place = (image * height + y) * width + x;
+        return values ? values[((const unsigned char *)pixels)[place]]
+                      : ((const float *)pixels)[place];
+    }
+};
+
+// Pixels of an image for one of a deformed image, along a side.
+__device__ inline float ratio(int in, int out)
 {
-    const bool inside = 0 <= x && x < width && 0 <= y && y < height;
-    return inside ? image[(size_t)y * width + x] : background;
+    return in == out ? 1.0f : (float)(in - 1) / (float)(out - 1);
 }
 
-// The image at M (p - c) + c + (dx, dy), where p = (x, y) and c is the centre.
+// An image at M (p - c) + c + (dx, dy), where p = (x, y) and c is the centre, all in pixels of the
+// deformed image, whose corners are those of the image.
 //
 // Everything beyond one pixel outside the image is background, so coordinates are clamped to that.
 // They are shifted by 1 and thus positive, so truncation is a floor. The C kernels do the same
 // operations in the same order: same coordinates, same pixels.
-__device__ inline float look_up(const float *image, int height, int width, float background,
+__device__ inline float look_up(const image_set &images, size_t image, int height, int width,
                                 const float *affine, int x, int y, float dx, float dy)
 {
+    const float in_x = 0.5f * (float)(images.width - 1), by_x = ratio(images.width, width);
+    const float in_y = 0.5f * (float)(images.height - 1), by_y = ratio(images.height, height);
     const float centre_x = 0.5f * (float)(width - 1), centre_y = 0.5f * (float)(height - 1);
     const float column = (float)x - centre_x, row = (float)y - centre_y;
-    float sx = fmaf(affine[0], column, fmaf(affine[1], row, dx + centre_x));
-    float sy = fmaf(affine[2], column, fmaf(affine[3], row, dy + centre_y));
-    sx = fminf(fmaxf(sx + 1.0f, 0.0f), (float)(width + 1));
-    sy = fminf(fmaxf(sy + 1.0f, 0.0f), (float)(height + 1));
+    float sx = fmaf(by_x * affine[0], column, fmaf(by_x * affine[1], row, fmaf(by_x, dx, in_x)));
+    float sy = fmaf(by_y * affine[2], column, fmaf(by_y * affine[3], row, fmaf(by_y, dy, in_y)));
+    sx = fminf(fmaxf(sx + 1.0f, 0.0f), (float)(images.width + 1));
+    sy = fminf(fmaxf(sy + 1.0f, 0.0f), (float)(images.height + 1));
     const int left = (int)sx, up = (int)sy;
     const float fx = sx - (float)left, fy = sy - (float)up;
-    const float p00 = pixel(image, height, width, background, left - 1, up - 1);
-    const float p01 = pixel(image, height, width, background, left, up - 1);
-    const float p10 = pixel(image, height, width, background, left - 1, up);
-    const float p11 = pixel(image, height, width, background, left, up);
+    const float p00 = images.at(image, left - 1, up - 1), p01 = images.at(image, left, up - 1);
+    const float p10 = images.at(image, left - 1, up), p11 = images.at(image, left, up);
     const float top = fmaf(fx, p01 - p00, p00), bottom = fmaf(fx, p11 - p10, p10);
     return fmaf(fy, bottom - top, top);
 }
@@ -71,15 +87,18 @@ __device__ inline float look_up(const float *image, int height, int width, float
 // Deforms images by displacements in pixels, x before y: each by its own, or by the fields of
 // grids. Image i of the set is tile i % 100 of grid i / 100.
 //
-//   images, out  (n, height, width), number `first` and on of the set
+//   images       (n, in_height, in_width), number `first` and on of the set: floats, or bytes
+//   values       (256) what bytes stand for; null: images are floats
 //   affine       (n, 2, 2) from target to source
 //   field        (n, 2, height, width), or if `tiled` (grids, 2, 10 height, 10 width) from grid
 //                first / 100 on
 //   background   the value outside an image
+//   out          (n, height, width)
 //   grid         (n, ceil(height * width / 256)), at most 16,384 for 2048 x 2048 pixels
 //   block        256 threads, one pixel each
 extern "C" __global__ void __launch_bounds__(ELEMENT_THREADS)
-    deform_kernel(const float *__restrict__ images, unsigned first, int height, int width,
+    deform_kernel(const void *__restrict__ images, const float *__restrict__ values, int in_height,
+                  int in_width, unsigned first, int height, int width,
                   const float *__restrict__ affine, const float *__restrict__ field, int tiled,
                   float background, float *__restrict__ out)
 {
@@ -93,6 +112,6 @@ extern "C" __global__ void __launch_bounds__(ELEMENT_THREADS)
     const size_t pitch = side * width, cells = pitch * side * height;
     const float *d = field + 2 * cells * grid + (tile / GRID_SIDE * height + y) * pitch +
                      tile % GRID_SIDE * width + x;
-    out[image * size + p] = look_up(images + image * size, height, width, background,
-                                    affine + 4 * image, x, y, d[0], d[cells]);
+    out[image * size + p] = look_up({images, values, in_height, in_width, background}, image,
+                                    height, width, affine + 4 * image, x, y, d[0], d[cells]);
 }

@@ -6,5 +6,6 @@
 #include "training.cu"
 #include "inference.cu"
 #include "order.cu"
+#include "pixels.cu"
 #include "displacement.cu"
 #include "deformation.cu"

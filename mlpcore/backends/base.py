@@ -111,11 +111,13 @@ class Backend(Deforming):
         images: BackendArray,
         labels: BackendArray,
         taps_shape: tuple[int, int],
+        n_samples: int,
     ) -> None:
-        """Allocates the other memory of an epoch on these arrays, so that no run fails midway.
+        """Allocates the other memory of an epoch, so that no run fails midway.
 
-        `images` is (n, h, w); a Gaussian of this shape deforms them. A device with too little
-        memory raises an InputError. A CPU allocates nothing.
+        `images` (n, h, w) and their labels are all, or those of a segment that are handed over in
+        the same memory, of `n_samples` in all; a Gaussian of this shape deforms them. A device with
+        too little memory raises an InputError. A CPU allocates nothing.
         """
 
     # ---- the network -----------------------------------------------------------------

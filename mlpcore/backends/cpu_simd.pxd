@@ -98,6 +98,8 @@ cdef extern from "deformation.h" nogil:
     ctypedef struct mlp_deformation:
         int height
         int width
+        int in_height
+        int in_width
         const float *taps
         int cell
         int n_taps
@@ -108,7 +110,8 @@ cdef extern from "deformation.h" nogil:
         const uint32_t *indices
         const int32_t *places
         int channels
-        const float *images
+        const void *images
+        const float *values
         float *out
         Py_ssize_t in_step[4]
         Py_ssize_t out_step[4]
@@ -118,6 +121,20 @@ cdef extern from "deformation.h" nogil:
         float *fields
 
     int mlp_deform(const mlp_kernels *kernels, const mlp_deformation *deformation, int n_threads)
+
+cdef extern from "pixels.h" nogil:
+    ctypedef struct mlp_pixels:
+        int n
+        int in_height
+        int in_width
+        int height
+        int width
+        const uint8_t *pixels
+        const float *values
+        int unit
+        float *out
+
+    int mlp_to_inputs(const mlp_pixels *pixels, int n_threads)
 
 cdef extern from "allocate.h" nogil:
     void mlp_fail_call(long n)

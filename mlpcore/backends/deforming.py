@@ -28,6 +28,7 @@ from mlpcore.backends.arguments import (
     check_sides,
 )
 from mlpcore.checks import check_real, check_whole
+from mlpcore.data.pixels import PixelSpec, to_range
 from mlpcore.errors import InputError
 from mlpcore.typing import AnyArray, ArrayLike, BackendArray, DTypeLike, Float32Array, Float64Array
 
@@ -89,6 +90,30 @@ class Deforming(ABC):
         if array.flags.aligned and not np.may_share_memory(array, out):
             return array
         return array.copy()
+
+    def take(
+        self, array: BackendArray, rows: BackendArray, out: BackendArray | None = None
+    ) -> BackendArray:
+        """Rows (m, ...) of an array: one of `put`, or one in a file.
+
+        `rows` is (m,) int32. The result is `out` if given, else a new array where `put` would have
+        put it.
+        """
+        return np.take(array, rows, 0, out, "clip")
+
+    def to_inputs(
+        self, images: BackendArray, pixels: PixelSpec, out: BackendArray | None = None
+    ) -> BackendArray:
+        """The inputs (n, h, w) that `pixels` makes of bytes, with the same bits."""
+        images, shape = self._pixels(images, pixels)
+        out = self._output(out, (len(images), *shape))
+        if len(images):
+            self._to_inputs(images, pixels, out)
+        return out
+
+    def _to_inputs(self, images: BackendArray, pixels: PixelSpec, out: BackendArray) -> None:
+        """See `to_inputs`. There is an image or more."""
+        out[...] = pixels.to_inputs(pixels.to_images(images)).reshape(out.shape)
 
     # ---- what an epoch draws at random -----------------------------------------------
     # NumPy draws here. A device that holds the data draws the same numbers itself.
@@ -200,25 +225,44 @@ class Deforming(ABC):
         first: int = 0,
         out: BackendArray | None = None,
         background: float = -1.0,
+        pixels: PixelSpec | None = None,
     ) -> BackendArray:
         """`deform_by` with the displacements of a training set's epoch, (n, h, w).
 
         `images` (n, h, w) are number `first` and on of the set: image i takes tile i % 100 of
         the field of grid i // 100. `affine` comes from `affine_maps`. The result is `out` if given,
         else a new array where `put` would have put it.
+
+        With `pixels` the images are those that it makes of bytes (n, *pixels.pixel_shape), but that
+        a lookup reads the bytes: it interpolates once.
         """
-        images = self._array("images", images, (None, None, None))
+        images, shape = self._pixels(images, pixels)
         n = len(images)
-        check_sides(*images.shape[1:])
+        check_sides(*shape)
         check_place(epoch, first, n)
         check_real("background", background)
         affine = self._finite_array("affine", affine, (n, 2, 2))
         fields = self._epoch_fields(taps, alpha, seed, epoch)
-        out = self._output(out, images.shape)
+        out = self._output(out, (n, *shape))
         if n:
             images, affine = (self._unaliased(array, out) for array in (images, affine))
-            self._deform(images, affine, fields, first, out, float(background))
+            values = (
+                None if pixels is None else to_range(pixels.values_of_bytes, pixels.input_range)
+            )
+            self._deform(images, affine, fields, first, out, float(background), values)
         return out
+
+    def _pixels(
+        self, images: BackendArray, pixels: PixelSpec | None
+    ) -> tuple[BackendArray, tuple[int, ...]]:
+        """Images (n, h, w), or pictures of bytes, and height and width of the images."""
+        if pixels is None:
+            images = self._array("images", images, (None, None, None))
+            return images, images.shape[1:]
+        if not pixels.whole or pixels.margin or min(pixels.pixel_shape + pixels.image_shape) < 2:
+            raise InputError(f"{pixels}: expected bytes, without a margin, and sides of 2 or more")
+        images = self._array("images", images, (None, *pixels.pixel_shape), np.uint8)
+        return images, pixels.image_shape
 
     @abstractmethod
     def _deform(
@@ -229,8 +273,12 @@ class Deforming(ABC):
         first: int,
         out: BackendArray,
         background: float,
+        values: Float32Array | None,
     ) -> None:
-        """See `deform`. There is an image or more, and `out` uses other memory than they do."""
+        """See `deform`. There is an image or more, and `out` uses other memory than they do.
+
+        `values` (256,) are what bytes stand for; None: the images are float32.
+        """
 
     def _epoch_fields(self, taps: ArrayLike, alpha: float, seed: int, epoch: int) -> EpochFields:
         """The fields of an epoch, checked."""
@@ -300,7 +348,7 @@ class Deforming(ABC):
             for channel, background in enumerate(backgrounds.tolist()):
                 plane = self.put(np.ascontiguousarray(images[run, channel]))
                 result = self._output(None, plane.shape)
-                self._deform(plane, matrices, fields, first, result, background)
+                self._deform(plane, matrices, fields, first, result, background, None)
                 out[run, channel] = np.asarray(result)
 
     def fields(

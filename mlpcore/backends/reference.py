@@ -187,16 +187,18 @@ class ReferenceBackend(Backend):
         displacement: Float32Array,
         background: float,
     ) -> Float32Array:
+        """Images may have other sides than the result, which is as large as displacements."""
         from scipy.ndimage import map_coordinates  # not above: it takes half a second to import
 
-        n, height, width = images.shape
-        centre = np.array([(width - 1) / 2, (height - 1) / 2])
+        n, _, height, width = displacement.shape
+        sides, out_sides = np.array(images.shape[:0:-1]), np.array([width, height])
+        ratio = np.divide(sides - 1, out_sides - 1, out=np.ones(2), where=sides != out_sides)
         y, x = np.mgrid[:height, :width].astype(np.float64)
-        offset = np.stack([x, y], axis=-1) - centre
-        out = np.empty_like(images)
+        offset = np.stack([x, y], axis=-1) - (out_sides - 1) / 2
+        out = np.empty((n, height, width), np.float32)
         for i in range(n):
-            source = offset @ affine[i].astype(np.float64).T + centre
-            source += displacement[i].transpose(1, 2, 0)
+            moved = offset @ affine[i].astype(np.float64).T + displacement[i].transpose(1, 2, 0)
+            source = ratio * moved + (sides - 1) / 2
             map_coordinates(
                 images[i].astype(np.float64),
                 source.transpose(2, 0, 1)[::-1],  # y before x
@@ -215,10 +217,13 @@ class ReferenceBackend(Backend):
         first: int,
         out: Float32Array,
         background: float,
+        values: Float32Array | None,
     ) -> None:
-        n, height, width = images.shape
+        n, height, width = out.shape
+        pictures = images if values is None else values[images]
         for begin in range(-(first % IMAGES_PER_GRID), n, IMAGES_PER_GRID):
             part = slice(max(begin, 0), begin + IMAGES_PER_GRID)
             indices = first + np.arange(n)[part]
             displacement = self._fields(height, width, fields, indices)
-            out[part] = self._deform_by(images[part], affine[part], displacement, background)
+            maps = affine[part], displacement
+            out[part] = self._deform_by(pictures[part], *maps, background)

@@ -296,23 +296,40 @@ class SimdBackend(Backend):
         _check(status)
         return outputs
 
+    def _to_inputs(self, images, pixels, out):
+        cdef const uint8_t[:, :, ::1] codes = images
+        cdef const float[::1] values = pixels.values_of_bytes
+        cdef float[:, :, ::1] inputs = out
+        cdef mlp_pixels converted
+        cdef _Settings own = self._settings
+        cdef int status
+        converted.n, converted.in_height, converted.in_width = images.shape
+        converted.height, converted.width = out.shape[1:]
+        converted.pixels, converted.values = &codes[0, 0, 0], &values[0]
+        converted.unit, converted.out = pixels.input_range == "unit", &inputs[0, 0, 0]
+        with nogil:
+            status = mlp_to_inputs(&converted, own.threads)
+        _check(status)
+
     def _deform_by(self, images, affine, displacement, background):
         out, indices = np.empty_like(images), np.arange(len(images))
         planes = images[:, None], affine, np.full(1, background, np.float32), out[:, None]
-        _deform(self._settings, images.shape[1:], NO_FIELDS, indices, planes, displacement, None)
+        shape = images.shape[1:]
+        _deform(self._settings, shape, NO_FIELDS, indices, planes, displacement, None, None)
         return out
 
-    def _deform(self, images, affine, fields, first, out, background):
+    def _deform(self, images, affine, fields, first, out, background, values):
         indices, backgrounds = np.arange(first, first + len(images)), np.full(1, background, "f4")
-        self._deform_selected(images[:, None], affine, fields, indices, backgrounds, out[:, None])
+        planes = images[:, None], affine, backgrounds, out[:, None]
+        _deform(self._settings, out.shape[1:], fields, indices, planes, None, None, values)
 
     def _deform_selected(self, images, affine, fields, indices, backgrounds, out):
         planes = images, affine, backgrounds, out
-        _deform(self._settings, images.shape[2:], fields, indices, planes, None, None)
+        _deform(self._settings, images.shape[2:], fields, indices, planes, None, None, None)
 
     def _fields(self, height, width, fields, indices):
         result = np.empty((len(indices), 2, height, width), np.float32)
-        _deform(self._settings, (height, width), fields, indices, (None,) * 4, None, result)
+        _deform(self._settings, (height, width), fields, indices, (None,) * 4, None, result, None)
         return result
 
 
@@ -320,17 +337,20 @@ class SimdBackend(Backend):
 NO_FIELDS = EpochFields(np.ones((1, 1), np.float32), 0.0, (0, 0), 0)
 
 
-cdef int _deform(_Settings settings, shape, fields, indices, planes, given, result) except -1:
+cdef int _deform(
+    _Settings settings, shape, fields, indices, planes, given, result, values
+) except -1:
     """Deform images of these numbers in a set, or put their displacements into `result`.
 
     `planes` are images (n, channels, h, w), matrices, backgrounds, and the array for the result.
+    Images are float32, or bytes that stand for `values`.
     """
     images, affine, backgrounds, out = planes
     order = np.argsort(indices, kind="stable")
     cdef const int32_t[::1] places = order.astype(np.int32)
     cdef const uint32_t[::1] ascending = indices[order].astype(np.uint32)
     cdef const float[:, ::1] taps = fields.taps
-    cdef const float[:, :, :, :] source = images
+    cdef const float[::1] table = values
     cdef const float[:, :, ::1] matrices = affine
     cdef const float[::1] around = backgrounds
     cdef const float[:, :, :, ::1] displacement = given
@@ -338,6 +358,7 @@ cdef int _deform(_Settings settings, shape, fields, indices, planes, given, resu
     cdef float[:, :, :, ::1] drawn = result
     cdef mlp_deformation deformation
     cdef int axis, status
+    cdef size_t source
     deformation.height, deformation.width = shape
     deformation.taps = &taps[0, 0]
     deformation.cell, deformation.n_taps = taps.shape[0], taps.shape[1]
@@ -347,12 +368,15 @@ cdef int _deform(_Settings settings, shape, fields, indices, planes, given, resu
     deformation.indices, deformation.places = &ascending[0], &places[0]
     deformation.given = NULL if given is None else &displacement[0, 0, 0, 0]
     deformation.fields = NULL if result is None else &drawn[0, 0, 0, 0]
+    deformation.in_height, deformation.in_width = shape
     if result is None:
-        deformation.channels = source.shape[1]
-        deformation.images, deformation.out = &source[0, 0, 0, 0], &target[0, 0, 0, 0]
+        source = images.ctypes.data
+        deformation.images, deformation.out = <const void *>source, &target[0, 0, 0, 0]
+        deformation.values = NULL if values is None else &table[0]
+        _, deformation.channels, deformation.in_height, deformation.in_width = images.shape
         deformation.affine, deformation.backgrounds = &matrices[0, 0, 0], &around[0]
         for axis in range(4):
-            deformation.in_step[axis] = source.strides[axis] // <Py_ssize_t>sizeof(float)
+            deformation.in_step[axis] = images.strides[axis] // images.itemsize
             deformation.out_step[axis] = target.strides[axis] // <Py_ssize_t>sizeof(float)
     with nogil:
         status = mlp_deform(settings.kernels, &deformation, settings.threads)

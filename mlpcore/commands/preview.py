@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
-from mlpcore import backends
+from mlpcore import backends, philox
 from mlpcore.checks import check_whole
 from mlpcore.commands.options import (
     DEFORMATION,
@@ -19,14 +19,14 @@ from mlpcore.commands.options import (
     given_deformation,
 )
 from mlpcore.data import dataset
-from mlpcore.deformation.deform import deform_selected, displacements
+from mlpcore.deformation.deform import displacements
 from mlpcore.deformation.parameters import DeformationParameters
-from mlpcore.deformation.values import background_of
 from mlpcore.errors import InputError, printable, shown
 from mlpcore.files import atomic_write, check_replaceable
 from mlpcore.report.preview import draw
 from mlpcore.terminal import say
-from mlpcore.training.config import MAX_EPOCHS
+from mlpcore.training.config import MAX_EPOCHS, TrainingConfig
+from mlpcore.training.sources import ArraySource
 from mlpcore.typing import AnyArray
 
 #: Rows or columns.
@@ -78,13 +78,19 @@ def preview(options: argparse.Namespace) -> int:
     data = dataset.load(options.data, name=options.dataset)
     settings = DeformationParameters(**given, similar_labels=data.similar_labels)
     indices = every_class_in_turn(data.train_labels, options.rows)
-    images, labels = data.train_images[indices], data.train_labels[indices]
-    epochs = range(options.epoch, options.epoch + options.columns - 1)
-    # A training counts its epochs from 1, the random numbers count them from 0.
-    drawn = [(indices, labels, settings, seed, epoch - 1, backend) for epoch in epochs]
-    background = background_of(data.train_images)
-    deformed = [deform_selected(images, *each, background) for each in drawn]
-    fields = [displacements(data.image_shape, *each) for each in drawn if options.field]
+    labels = data.train_labels[indices]
+    images = data.pixels.to_images(data.train_pixels[indices])
+    source = ArraySource.of(data, TrainingConfig(deformation=settings, seed=seed), backend)
+    source.room = 1  # images one by one
+    epochs, deformed, fields = range(options.epoch, options.epoch + options.columns - 1), [], []
+    for epoch in range(options.epoch - 1, epochs[-1]):  # as random numbers count them, from 0
+        places = np.argsort(philox.permutation(source.n_samples, seed, epoch))[indices]
+        source.begin(epoch)
+        inputs = [np.array(source.segment(epoch, at, at + 1).inputs) for at in places.tolist()]
+        deformed.append(np.reshape(inputs, images.shape))
+        if options.field:
+            drawn = places, labels, settings, seed, epoch, backend
+            fields.append(displacements(data.image_shape, *drawn))
     similar = ""
     if data.similar_labels and settings.beta:
         names = " and ".join(str(data.classes[k]) for k in data.similar_labels)

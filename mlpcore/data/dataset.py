@@ -57,8 +57,8 @@ class Dataset:
     ----------
     name : str
         "MNIST", "scikit-learn digits", the name of the folder or file, or one that was given.
-    train_images, test_images : numpy.ndarray of float32, shape (n, height, width)
-        C-contiguous, in [-1, 1], with odd sides. The background of digits is -1.
+    train_pixels, test_pixels : numpy.ndarray, shape (n, *pixels.pixel_shape)
+        Pictures as they came, of any real type.
     train_labels, test_labels : numpy.ndarray of uint8, shape (n,)
         All are below `n_classes`. The training set has every label of the test set.
     n_classes : int
@@ -71,8 +71,8 @@ class Dataset:
     notice : str
         A line that the user should see, such as why this is not MNIST. Mostly empty.
     pixels : PixelSpec
-        How the pixels of files or arrays became the images. By default they were bytes of the same
-        size.
+        How the pixels become images. By default bytes become images of the same size, and other
+        numbers are images already, in [-1, 1].
     held_out : int
         0, or the number of test images if they are from the end of the training set (`hold_out`).
     classes : tuple
@@ -81,9 +81,9 @@ class Dataset:
     """
 
     name: str
-    train_images: Float32Array
+    train_pixels: AnyArray
     train_labels: UInt8Array
-    test_images: Float32Array
+    test_pixels: AnyArray
     test_labels: UInt8Array
     n_classes: int
     source: str
@@ -97,7 +97,9 @@ class Dataset:
         if not self.classes:
             object.__setattr__(self, "classes", tuple(range(self.n_classes)))
         if self.pixels is None:
-            object.__setattr__(self, "pixels", PixelSpec(self.image_shape, self.image_shape))
+            shape, are_bytes = self.train_pixels.shape[1:], self.train_pixels.dtype == np.uint8
+            pixels = PixelSpec(shape, shape) if are_bytes else _of_images(shape)
+            object.__setattr__(self, "pixels", pixels)
 
     @property
     def value_range(self) -> tuple[float, float]:
@@ -167,10 +169,26 @@ class Dataset:
         return _make(*parts, name, MEMORY, value_range, similar_labels)
 
     @property
+    def train_images(self) -> Float32Array:
+        """Training images (n, height, width), C-contiguous, in the range of `pixels`.
+
+        That is [-1, 1] by default. Sides are odd, and the background of digits is -1. They are made
+        of the pixels each time, and take four bytes a pixel.
+        """
+        return self._images(self.train_pixels)
+
+    @property
+    def test_images(self) -> Float32Array:
+        """Test images, likewise."""
+        return self._images(self.test_pixels)
+
+    def _images(self, pixels: AnyArray) -> Float32Array:
+        return to_range(self.pixels.to_images(pixels), self.pixels.input_range)
+
+    @property
     def image_shape(self) -> tuple[int, int]:
         """Height and width of an image, in pixels."""
-        _, height, width = self.train_images.shape
-        return height, width
+        return self.pixels.image_shape
 
     @property
     def n_inputs(self) -> int:
@@ -214,9 +232,9 @@ class Dataset:
             )
         return dataclasses.replace(
             self,
-            train_images=self.train_images[:rest],
+            train_pixels=self.train_pixels[:rest],
             train_labels=self.train_labels[:rest],
-            test_images=self.train_images[rest:],
+            test_pixels=self.train_pixels[rest:],
             test_labels=self.train_labels[rest:],
             held_out=n,
         )
@@ -231,11 +249,13 @@ class Dataset:
         """
         if not share:
             return self
-        images = add_strokes(self.train_images, self.train_labels, self.classes, share, seed)
-        return dataclasses.replace(self, train_images=images)
+        images, test = map(self.pixels.to_images, (self.train_pixels, self.test_pixels))
+        images = add_strokes(images, self.train_labels, self.classes, share, seed)
+        pixels = _of_images(self.image_shape)
+        return dataclasses.replace(self, train_pixels=images, test_pixels=test, pixels=pixels)
 
     def as_inputs(self, input_range: InputRange = "signed") -> Dataset:
-        """Return the data, whose images must be in [-1, 1], with images in a network's range.
+        """Return the data with images in a network's range.
 
         Raises
         ------
@@ -243,12 +263,12 @@ class Dataset:
             When there is no such range.
         """
         pixels = structs.replace(self.pixels, input_range=input_range)
-        return dataclasses.replace(
-            self,
-            train_images=to_range(self.train_images, input_range),
-            test_images=to_range(self.test_images, input_range),
-            pixels=pixels,
-        )
+        return dataclasses.replace(self, pixels=pixels)
+
+
+def _of_images(shape: tuple[int, int]) -> PixelSpec:
+    """Pixels that are images in [-1, 1] already."""
+    return PixelSpec(shape, shape, (-1.0, 1.0), whole=False)
 
 
 def test_images_text(n_test: int, held_out: int) -> str:
@@ -368,16 +388,17 @@ def _make(
         for each in (train, test)
     ]
     arrays = train.images, codes[0], test.images, codes[1]  # in the order of `idx.FILES`
-    if pixels.whole and all(md5(a) == b for a, b in zip(arrays, mnist.MD5.values())):
+    files = [*zip(arrays, mnist.MD5.values())][::-1]  # short ones first, which suffice for others
+    if pixels.whole and all(md5(array) == known for array, known in files):
         name = MNIST
         similar = SIMILAR_DIGITS if similar_labels is None else similar
     elif name in (MNIST, EMBEDDED):
         name = f"{name}, another than the published"
     return Dataset(
         shown(name or source),
-        pixels.to_images(train.images),
+        np.ascontiguousarray(train.images),
         codes[0],
-        pixels.to_images(test.images),
+        np.ascontiguousarray(test.images),
         codes[1],
         n_classes=len(classes),
         source=source,
@@ -414,7 +435,7 @@ def _embedded_digits(notice: str = "") -> Dataset:
     from sklearn.datasets import load_digits
 
     digits = load_digits()
-    images, labels = DIGITS_PIXELS.to_images(digits.images), digits.target.astype(np.uint8)
+    images, labels = digits.images.astype(np.uint8), digits.target.astype(np.uint8)
     test = np.zeros(len(labels), bool)
     for digit in range(10):
         test[np.flatnonzero(labels == digit)[4::5]] = True

@@ -89,6 +89,11 @@ class PixelSpec(Record, frozen=True):
         is_fine = max(-low, high) <= 2 * width and 1e-30 < width < 1e30
         return np.float32 if is_fine else np.float64
 
+    @property
+    def values_of_bytes(self) -> Float32Array:
+        """The value (256,) in [-1, 1] of each byte, of pixels that are bytes."""
+        return scale(np.arange(256, dtype=np.uint8), *self.value_range)
+
     def check(self, pixels: AnyArray, name: str) -> None:
         """Raise InputError unless pixels of any shape have values that these can have."""
         low, high = self.value_range

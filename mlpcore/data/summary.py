@@ -60,8 +60,8 @@ class DataSummary(Record, frozen=True):
     def of(cls, data: Dataset) -> DataSummary:
         """Summarise a data set."""
         digest = hashlib.sha256()
-        for array in (data.train_images, data.train_labels, data.test_images, data.test_labels):
-            digest.update(repr(array.shape).encode())
+        for array in (data.train_pixels, data.train_labels, data.test_pixels, data.test_labels):
+            digest.update(repr((array.shape, array.dtype.str)).encode())
             digest.update(array.data)
         return cls(
             name=data.name,

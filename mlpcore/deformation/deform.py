@@ -16,6 +16,7 @@ from mlpcore.backends.arguments import (
     check_sides,
 )
 from mlpcore.backends.base import Backend
+from mlpcore.data.pixels import PixelSpec
 from mlpcore.deformation.parameters import DeformationParameters
 from mlpcore.typing import AnyArray, BackendArray, Float32Array, UInt8Array
 
@@ -83,6 +84,7 @@ def deform(
     out: BackendArray | None = None,
     maps: BackendArray | None = None,
     background: float = -1.0,
+    pixels: PixelSpec | None = None,
 ) -> BackendArray:
     """Deform consecutive images of a training set, each by its own random map.
 
@@ -101,6 +103,8 @@ def deform(
     background
         The value of pixels outside an image: -1 for images in [-1, 1], 0 for those in [0, 1]
         (`mlpcore.data.pixels.BACKGROUNDS`).
+    pixels
+        How images come from bytes, if `images` are these, (n, *pixels.pixel_shape) uint8.
 
     Returns
     -------
@@ -121,7 +125,7 @@ def deform(
     angles, scale = parameters.greatest_angles(), parameters.gamma / 100
     maps = backend.affine_maps(labels, angles, scale, seed, epoch, first, maps)
     drawing = *smoothing(parameters), seed, epoch
-    return backend.deform(images, maps, *drawing, first, out, background)
+    return backend.deform(images, maps, *drawing, first, out, background, pixels)
 
 
 def deform_selected(

@@ -37,9 +37,9 @@ def seconds_per_epoch(
         part_test = n_test * part // n
         some = dataclasses.replace(
             dataset,
-            train_images=dataset.train_images[:part],
+            train_pixels=dataset.train_pixels[:part],
             train_labels=dataset.train_labels[:part],
-            test_images=dataset.test_images[:part_test],
+            test_pixels=dataset.test_pixels[:part_test],
             test_labels=dataset.test_labels[:part_test],
         )
         trainer = Trainer(config, some, backend)

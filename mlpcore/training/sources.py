@@ -7,17 +7,18 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable
-from typing import Any, NamedTuple, TypeAlias
+from collections.abc import Iterator
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from mlpcore import deformation, philox
-from mlpcore.backends.arguments import IMAGES_PER_GRID, check_range, check_shape, check_weights
+from mlpcore.backends.arguments import check_range, check_shape, check_weights
 from mlpcore.backends.base import Backend
 from mlpcore.checks import real_array
 from mlpcore.cpu import check_memory
 from mlpcore.data.dataset import Dataset
+from mlpcore.data.pixels import PixelSpec, to_range
 from mlpcore.deformation.deform import gaussian_taps
 from mlpcore.deformation.parameters import DeformationParameters
 from mlpcore.deformation.values import background_of
@@ -33,11 +34,12 @@ from mlpcore.typing import (
     UInt8Array,
 )
 
-#: Pixels of the images that are deformed at once, for a tenth of a second, as a stop waits for it.
-PART = 2**22
+#: Samples of a segment, all learnt at the same rates. A power of two, so that the blocks of a
+#: backend are the same wherever an epoch was interrupted.
+SEGMENT = 8192
 
-#: Called now and then with the samples that are done. An exception from it ends the work.
-Report: TypeAlias = Callable[[int], None]
+#: Inputs of a segment that are made of pixels, in float32: fewer samples where images are large.
+ROOM = 2**24
 
 
 class Segment(NamedTuple):
@@ -71,6 +73,8 @@ class Source(ABC):
         How many of the test samples were held out from those for training.
     is_sparse
         Whether inputs are compressed sparse rows.
+    room
+        Samples that a segment can have; it divides `SEGMENT`.
     """
 
     n_samples: int
@@ -81,6 +85,7 @@ class Source(ABC):
     test: Segment | None = None
     held_out: int = 0
     is_sparse: bool = False
+    room: int = SEGMENT
 
     @property
     def n_test(self) -> int:
@@ -92,12 +97,19 @@ class Source(ABC):
         """Allocates the other memory of an epoch, so that no run fails midway."""
 
     @abstractmethod
-    def begin(self, epoch: int, report: Report) -> None:
-        """Makes ready what an epoch needs, counted from 0. It may begin again after a stop."""
+    def begin(self, epoch: int) -> None:
+        """Draws the order of an epoch, counted from 0. It may begin again after a stop."""
 
     @abstractmethod
     def segment(self, epoch: int, begin: int, end: int) -> Segment:
-        """The samples begin ... end - 1 of an epoch that has begun."""
+        """The samples begin ... end - 1 of an epoch that has begun, until the next is asked for.
+
+        They are within a multiple of `room` and the next one.
+        """
+
+    def parts(self, samples: Segment) -> Iterator[Segment]:
+        """The inputs and labels of `validation` or `test`, some at a time."""
+        yield samples
 
     def _weigh(self, sample_weight: ArrayLike | None) -> Float32Array | None:
         """The weights (n_samples,) as float32, and their sum as `total_weight`."""
@@ -116,7 +128,11 @@ class Source(ABC):
 
 
 class ArraySource(Source):
-    """Images in an array, deformed for each epoch, in an order that is drawn for each epoch.
+    """Images in an array, in an order that is drawn for each epoch, and deformed in this order.
+
+    A segment is gathered, deformed and handed over in memory that the next one uses again. The
+    place of an image in the epoch decides how it is deformed, as its number does in
+    `mlpcore.deformation.deform`.
 
     Parameters
     ----------
@@ -136,6 +152,9 @@ class ArraySource(Source):
     single_pass
         Makes the order that of the array, and the random numbers those of this epoch, without a
         validation. None stands for epochs with an order of their own.
+    pixels
+        How the network's inputs come from bytes, if images are these: (n, *pixels.pixel_shape)
+        uint8. Deformations then look up the bytes.
 
     Raises
     ------
@@ -145,7 +164,7 @@ class ArraySource(Source):
 
     def __init__(
         self,
-        images: Float32Array,
+        images: Float32Array | UInt8Array,
         labels: UInt8Array,
         n_classes: int,
         backend: Backend,
@@ -153,24 +172,38 @@ class ArraySource(Source):
         deformation: DeformationParameters,
         sample_weight: ArrayLike | None = None,
         single_pass: int | None = None,
+        pixels: PixelSpec | None = None,
     ):
-        self.n_samples, self.n_inputs = len(labels), math.prod(images.shape[1:])
+        shape = images.shape[1:] if pixels is None else pixels.image_shape
+        self.n_samples, self.n_inputs = len(labels), math.prod(shape)
         self.n_classes = n_classes
         check_range("train labels", labels, n_classes)
         backend.check_option("sample_weight", sample_weight)
         weights = self._weigh(sample_weight)
         self._weights = None if weights is None else backend.put(weights)
         self._backend, self._seed, self._deformation = backend, seed, deformation
-        self._single_pass = single_pass
+        self._single_pass, self._pixels = single_pass, pixels
         self._images, self._labels = backend.put(images), backend.put(labels)
-        self._shown = self._images  # the images of an epoch, deformed or not
-        if not deformation.is_identity:
-            self._background = background_of(images)
-            self._shown = backend.put(np.empty(images.shape, np.float32))
-            self._maps = backend.put(np.empty((self.n_samples, 2, 2), np.float32))
         self._order = backend.put(np.arange(self.n_samples, dtype=np.int32))
         if single_pass is None:
-            self.validation = Segment(self._flat(self._images), self._labels)
+            self.validation = Segment(self._images, self._labels)
+        #: Whether samples are learnt where they are.
+        self._stay = pixels is None and deformation.is_identity
+        if self._stay:
+            return
+        self.room = SEGMENT
+        while self.room > 64 and self.room * self.n_inputs > ROOM:
+            self.room //= 2
+        n = min(self.room, self.n_samples)
+        self._places = backend.put(np.arange(n, dtype=np.int32))
+        self._taken = backend.put(np.empty((n, *images.shape[1:]), images.dtype))
+        self._taken_labels = backend.put(np.empty((n, *labels.shape[1:]), labels.dtype))
+        self._shown = backend.put(np.empty((n, *shape), np.float32))
+        self._maps = backend.put(np.empty((n, 2, 2), np.float32))
+        self._background = background_of(images)
+        if pixels is not None:
+            inputs = to_range(pixels.values_of_bytes, pixels.input_range)
+            self._background = float(inputs[int(self._background)])
 
     @classmethod
     def of(
@@ -189,25 +222,32 @@ class ArraySource(Source):
             or the machine has too little memory.
         """
         sizes = (dataset.n_inputs, *config.hidden_layers, dataset.n_classes)
-        # The current and the best network, what the backend packs, and what is being saved.
-        needed = 4 * 4 * count_parameters(sizes)
-        copies = 1 + (config.input_range != "signed") + (not config.deformation.is_identity)
-        needed += copies * (dataset.train_images.nbytes + dataset.test_images.nbytes)
-        check_memory(needed, "a network and data of this size")
         drawn = dataset.with_strokes(config.ones_and_sevens, config.seed)
         ranged = drawn.as_inputs(config.input_range)
+        pixels = ranged.pixels if ranged.pixels.whole and not ranged.pixels.margin else None
+        # The current and the best network, what the backend packs, and what is being saved; a
+        # segment of pixels and of inputs, and the order with what it is drawn by.
+        n_images = len(dataset.train_labels) + len(dataset.test_labels)
+        needed = 16 * count_parameters(sizes) + 5 * min(ROOM, n_images * dataset.n_inputs)
+        needed += 64 * len(dataset.train_labels)
+        if pixels is None:
+            needed += 4 * n_images * dataset.n_inputs
+        check_memory(needed, "a network and data of this size")
+        train, test = ranged.train_pixels, ranged.test_pixels
+        if pixels is None:
+            train, test = ranged.train_images, ranged.test_images
         source = cls(
-            ranged.train_images,
+            train,
             dataset.train_labels,
             dataset.n_classes,
             backend,
             config.seed,
             config.deformation,
             sample_weight,
+            pixels=pixels,
         )
         check_range("test labels", dataset.test_labels, dataset.n_classes)
-        test = backend.put(ranged.test_images), backend.put(dataset.test_labels)
-        source.test = Segment(source._flat(test[0]), test[1])
+        source.test = Segment(backend.put(test), backend.put(dataset.test_labels))
         source.held_out = dataset.held_out
         return source
 
@@ -217,38 +257,62 @@ class ArraySource(Source):
 
     def reserve(self, network: LoadedNetwork) -> None:
         """Allocates the memory of the deformation and of the training on a device."""
+        images, labels = self._images, self._labels
+        if not self._stay:
+            images, labels = self._shown, self._taken_labels
         taps = gaussian_taps(self._deformation.sigma)
-        self._backend.reserve(network, self._shown, self._labels, taps.shape)
+        self._backend.reserve(network, images, labels, taps.shape, self.n_samples)
 
-    def begin(self, epoch: int, report: Report) -> None:
-        """Draws the order, and deforms all images, part by part because a stop waits for a part."""
+    def begin(self, epoch: int) -> None:
+        """Draws the order."""
         if self._single_pass is None:
             self._backend.permutation(self.n_samples, self._seed, epoch, out=self._order)
-        else:
+
+    def segment(self, epoch: int, begin: int, end: int) -> Segment:
+        """All images and the part of the order, or else the images that it names, deformed.
+
+        These begin at a multiple of `room`, wherever a training goes on: a backend looks at the
+        first ones to choose how it computes.
+        """
+        rows = self._order[begin:end]
+        if self._stay:
+            return Segment(self._flat(self._images), self._labels, rows, self._weights)
+        if self._single_pass is not None:
             epoch = self._single_pass
-        if self._shown is self._images:
-            return
-        size = max(1, PART // (IMAGES_PER_GRID * self.n_inputs)) * IMAGES_PER_GRID
-        for begin in range(0, self.n_samples, size):
-            report(begin)
-            part = slice(begin, min(begin + size, self.n_samples))
-            deformation.deform(
-                self._images[part],
-                self._labels[part],
+        first = begin - begin % self.room
+        rows, n, take = self._order[first:end], end - first, self._backend.take
+        labels = take(self._labels, rows, self._taken_labels[:n])
+        shown = take(self._images, rows, self._taken[:n])
+        if self._deformation.is_identity and self._pixels is not None:
+            shown = self._backend.to_inputs(shown, self._pixels, self._shown[:n])
+        else:
+            shown = deformation.deform(
+                shown,
+                labels,
                 self._deformation,
                 self._seed,
                 epoch,
                 self._backend,
-                first=begin,
-                out=self._shown[part],
-                maps=self._maps[part],
+                first=first,
+                out=self._shown[:n],
+                maps=self._maps[:n],
                 background=self._background,
+                pixels=self._pixels,
             )
+        weights = None if self._weights is None else self._weights[rows]
+        return Segment(self._flat(shown), labels, self._places[begin - first : n], weights)
 
-    def segment(self, epoch: int, begin: int, end: int) -> Segment:
-        """All images and labels, and the part of the order."""
-        images = self._flat(self._shown)
-        return Segment(images, self._labels, self._order[begin:end], self._weights)
+    def parts(self, samples: Segment) -> Iterator[Segment]:
+        """The samples, whose inputs are made of bytes for as many as a segment has at a time."""
+        images, labels, *_ = samples
+        if self._pixels is None:
+            yield Segment(self._flat(images), labels)
+            return
+        for begin in range(0, len(labels), len(self._shown)):
+            part = slice(begin, begin + len(self._shown))
+            out = self._shown[: len(labels[part])]
+            inputs = self._backend.to_inputs(images[part], self._pixels, out)
+            yield Segment(self._flat(inputs), labels[part])
 
 
 class SparseSource(Source):
@@ -282,7 +346,7 @@ class SparseSource(Source):
     def reserve(self, network: LoadedNetwork) -> None:
         """Allocates nothing: a stepper on the CPU trains."""
 
-    def begin(self, epoch: int, report: Report) -> None:
+    def begin(self, epoch: int) -> None:
         """Draws the order."""
         self._order = philox.permutation(self.n_samples, self._seed, epoch)
 

@@ -22,14 +22,10 @@ from mlpcore.backends.arguments import check_decay
 from mlpcore.backends.base import Backend, TrainingResult
 from mlpcore.data.dataset import Dataset
 from mlpcore.errors import InputError
+from mlpcore.training import sources
 from mlpcore.training.config import TrainingConfig
 from mlpcore.training.sources import ArraySource, Segment, Source
 from mlpcore.training.state import EpochMetrics, EpochProgress, TrainingState, best_of
-
-#: Samples of one `Backend.train` call, all at the same learning rates; the loss is checked after
-#: each. A power of two, so that the blocks of a backend are the same wherever an epoch was
-#: interrupted.
-SEGMENT = 8192
 
 
 class Diverged(InputError):
@@ -47,7 +43,7 @@ class Observer:
         """An epoch begins, or continues at `trainer.state.progress`."""
 
     def on_progress(self, trainer: Trainer, phase: str, done: int, total: int) -> None:
-        """A phase has done some of its images: "deforming", "training", "evaluating".
+        """A phase has done some of its images: "training" or "evaluating".
 
         Evaluation counts a whole set of images when it is done. This is called often. An
         exception from here ends the run without `on_stop`.
@@ -196,10 +192,8 @@ class Trainer:
             observer.on_epoch_start(self)
         if state.progress.samples < self.n_samples:
             with self._timed("deformation_seconds"):
-                report = functools.partial(self._report, "deforming", total=self.n_samples)
-                self.source.begin(state.epoch, report)
-            with self._timed("training_seconds"):
-                self._train()
+                self.source.begin(state.epoch)
+            self._train()
         self._collect()
         with self._timed("evaluation_seconds"):
             validates = self.config.validates(state.epoch + 1)
@@ -234,26 +228,31 @@ class Trainer:
         )
 
     def _train(self) -> None:
+        """Trains on the rest of an epoch, segment by segment; the loss is checked after each."""
         state, target, decay = self.state, self.config.target, self._weight_decay
+        size = min(sources.SEGMENT, self.source.room)
         while (begin := state.progress.samples) < self.n_samples:
             self._report("training", begin, self.n_samples)
-            end = min((begin // SEGMENT + 1) * SEGMENT, self.n_samples)
-            inputs, labels, order, weights = self.source.segment(state.epoch, begin, end)
+            end = min((begin // size + 1) * size, self.n_samples)
+            with self._timed("deformation_seconds"):
+                inputs, labels, order, weights = self.source.segment(state.epoch, begin, end)
             rates = self._learning_rates(state.epoch, begin)
             note = functools.partial(self._on_samples, state.progress)
-            if self._stepper is None:
-                arguments = inputs, labels, order, rates, note, target, weights, decay
-                result = self.backend.train(self._network, *arguments)
-            else:
-                result = self._stepper.train(inputs, labels, rates, target, weights, decay)
-                note(result)
+            with self._timed("training_seconds"):
+                if self._stepper is None:
+                    arguments = inputs, labels, order, rates, note, target, weights, decay
+                    result = self.backend.train(self._network, *arguments)
+                else:
+                    result = self._stepper.train(inputs, labels, rates, target, weights, decay)
+                    note(result)
             if not math.isfinite(result.loss):
                 raise self._diverged("the loss")
 
     def _learning_rates(self, epoch: int, samples: int) -> tuple[float, ...]:
         """The rate of each layer in the middle of the segment that has this sample of an epoch."""
-        begin = samples // SEGMENT * SEGMENT
-        middle = (begin + min(begin + SEGMENT, self.n_samples)) / 2
+        size = sources.SEGMENT
+        begin = samples // size * size
+        middle = (begin + min(begin + size, self.n_samples)) / 2
         return self.config.learning_rates_after(epoch * self.n_samples + middle, self.n_samples)
 
     def _on_samples(self, before: EpochProgress, result: TrainingResult) -> bool:
@@ -275,11 +274,11 @@ class Trainer:
         total = self.n_samples + self.source.n_test
         report = functools.partial(self._report, "evaluating", done, total)
         report()
-        inputs, labels, *_ = samples
         if self._stepper is None:
-            return self.backend.count_errors(self._network, inputs, labels, report)
-        guesses = self._stepper.predict(inputs).argmax(axis=1)
-        return int(np.count_nonzero(guesses != labels))
+            parts = ((each.inputs, each.labels, report) for each in self.source.parts(samples))
+            return sum(self.backend.count_errors(self._network, *each) for each in parts)
+        guesses = self._stepper.predict(samples.inputs).argmax(axis=1)
+        return int(np.count_nonzero(guesses != samples.labels))
 
     def _store(self) -> None:
         """Brings `state.network` up to date."""

@@ -11,6 +11,8 @@ from hypothesis import strategies as st
 
 from mlpcore import philox
 from mlpcore.backends import affine
+from mlpcore.data.pixels import PixelSpec, to_range
+from mlpcore.deformation.deform import gaussian_taps
 from mlpcore.network.activation import A, B
 from oracle import EPSILON, KINDS, SEEDS, Problem, check_training, random_network, trained, uniform
 
@@ -123,6 +125,32 @@ def test_deform_by(backend, reference, n, height, width, strength, background):
     # and pixels differ by at most 2 from one to the next.
     extent = 2 * max(height, width) + strength
     assert np.abs(result - expected).max() <= 2 * 8 * EPSILON * extent + 1e-6
+
+
+@pytest.mark.parametrize("input_range", ["signed", "unit"])
+@pytest.mark.parametrize("shape", [(3, 6), (4, 7), (17, 19), (2, 2)])
+@pytest.mark.parametrize("value_range", [(0.0, 255.0), (-3.0, 16.0)])
+def test_bytes_in_an_order_become_inputs(backend, reference, shape, value_range, input_range):
+    """With the bits of `PixelSpec`; deformed ones are what the oracle looks up in the bytes."""
+    pixels = PixelSpec((17, 19), shape, value_range, input_range=input_range)
+    pictures = np.random.default_rng(5).integers(0, 256, (40, *shape)).astype(np.uint8)
+    rows = philox.permutation(40, 1, 0)[:30]
+    taken = backend.take(backend.put(pictures), backend.put(rows))
+    assert np.array_equal(np.asarray(taken), pictures[rows])
+    expected = pixels.to_inputs(pixels.to_images(pictures[rows])).reshape(30, 17, 19)
+    assert np.array_equal(np.asarray(backend.to_inputs(taken, pixels)), expected)
+    maps = (np.eye(2) + 0.3 * uniform(6, 30, 2, 2)).astype(np.float32)
+    drawing = gaussian_taps(6.0), 36.0, 1, 2, 95
+    deformed = [
+        np.asarray(each.deform(data, each.put(maps), *drawing, background=-0.5, pixels=pixels))
+        for each, data in ((backend, taken), (reference, pictures[rows]))
+    ]
+    # Coordinates of up to 60 pixels, as in `test_deform_by`; pixels differ by their range.
+    width = np.ptp(to_range(pixels.values_of_bytes, input_range)) + 1
+    assert np.abs(deformed[0] - deformed[1]).max() <= width * (21**2 + 60) * EPSILON
+    still = np.tile(np.eye(2, dtype=np.float32), (30, 1, 1)), drawing[0], 0.0, *drawing[2:]
+    found = np.asarray(backend.deform(taken, *still, pixels=pixels))
+    np.testing.assert_allclose(found, expected, rtol=0, atol=width * 60 * EPSILON)
 
 
 @pytest.mark.parametrize("size", [1.0, 1.3])

@@ -6,6 +6,7 @@ import pytest
 from emulated import get_backend, needs_emulation
 from mlpcore.backends.cuda.backend import CudaBackend
 from mlpcore.backends.cuda.launch import KERNELS
+from mlpcore.data.pixels import PixelSpec
 from mlpcore.deformation.deform import deform
 from mlpcore.deformation.parameters import DeformationParameters
 from mlpcore.network import Network
@@ -52,6 +53,8 @@ def test_every_kernel(driver, monkeypatch):
     digits = cuda.put(rng.uniform(-1, 1, (130, 5, 7)).astype(np.float32))
     for parameters in (DeformationParameters(), DeformationParameters(sigma=12)):
         np.asarray(deform(digits, np.zeros(130, np.uint8), parameters, 1, 1, cuda, 95))
+    pictures, rows = cuda.put(np.zeros((9, 16, 16), np.uint8)), np.arange(9, dtype=np.int32)
+    cuda.to_inputs(cuda.take(pictures, cuda.put(rows)), PixelSpec((17, 17), (16, 16)))
     few = rng.uniform(-1, 1, (3, 17, 19)).astype(np.float32)
     maps = np.tile(np.eye(2, dtype=np.float32), (3, 1, 1))
     cuda.deform_by(few, maps, np.zeros((3, 2, 17, 19), np.float32))

@@ -33,13 +33,13 @@ def test_a_terminal_shows_two_bars_and_keeps_the_lines(terminal, monkeypatch):
     trainer = trainer_of(30)
     with Console(terminal) as shown:
         shown.on_epoch_start(trainer)
-        for phase in ("deforming", "training", "evaluating"):
+        for phase in ("training", "evaluating"):
             for done in range(0, 230, 80):
                 shown.on_progress(trainer, phase, done, 230)
         shown.on_epoch_end(trainer, EpochMetrics(1, 1e-3, 900, 0, 90, 0.1, 45, 0, 0, 10, 0))
     text = terminal.getvalue()
     assert "\x1b[" in text
-    for words in ("epoch 1/30 deforming", "epoch 1/30 training", "samples/s", "updates/s", "left"):
+    for words in ("epoch 1/30 evaluating", "epoch 1/30 training", "samples/s", "updates/s", "left"):
         assert words in text
     (line,) = (line for line in text.splitlines() if " 1/30 " in line and "5.00 %" in line)
     assert line.split()[-3:] == ["90", "10.0", "s"]

@@ -18,7 +18,6 @@ from mlpcore.errors import InputError
 from mlpcore.store import run_folder
 from mlpcore.store.run_folder import LAST, Run, read_history
 from mlpcore.training import sources
-from mlpcore.training import trainer as training
 from mlpcore.training.sources import ArraySource
 from mlpcore.training.trainer import Trainer
 from small_runs import (
@@ -34,7 +33,7 @@ from small_runs import (
     without_times,
 )
 
-#: Settings of trainings; SEGMENT is that of the trainer, within which a rate does not change.
+#: Settings of trainings; SEGMENT is that of sources, within which a rate does not change.
 SETTINGS = {
     "plain": make_config(),
     "rates within an epoch": make_config(decay="linear", warm_up=300),
@@ -51,9 +50,7 @@ TRAINERS += [(settings, SIMD[-1]) for settings in SETTINGS if settings != "plain
 #: Epochs and samples, of which the last is the end; events, at whose second time a stop is asked
 #: for, or something raises, as Ctrl-C does in a notebook.
 PLACES = [(0, 0), (0, 64), (0, 224), (1, 0), (1, 96), (2, 32), (2, 224), (3, 0)]
-PLACES += itertools.product(
-    ["epoch_start", "deforming", "training", "evaluating"], ["stop", "raise"]
-)
+PLACES += itertools.product(["epoch_start", "training", "evaluating"], ["stop", "raise"])
 
 #: The n-th file that is to take its place in a folder, where that fails.
 SAVES = list(itertools.product([KeyboardInterrupt, OSError(errno.ENOSPC, "full")], [0, 1, 2, 6]))
@@ -62,8 +59,7 @@ SAVES = list(itertools.product([KeyboardInterrupt, OSError(errno.ENOSPC, "full")
 @pytest.fixture(autouse=True)
 def every_epoch_is_saved(monkeypatch):
     monkeypatch.setattr(run_folder, "SAVING_SHARE", float("inf"))
-    monkeypatch.setattr(training, "SEGMENT", 64)
-    monkeypatch.setattr(sources, "PART", 1)
+    monkeypatch.setattr(sources, "SEGMENT", 64)
 
 
 def make_trainer(config, backend, weighted=False, state=None):

@@ -35,7 +35,7 @@ CONFIG_3 = make_config()
 def test_a_run_is_complete_on_disk(tmp_path):
     """Its best network is that of its epoch, not the last one."""
     folder = tmp_path / "run"
-    config = make_config(epochs=4, learning_rate=0.3, learning_rate_end=0.3)
+    config = make_config(epochs=4, learning_rate=0.3, learning_rate_end=0.3, seed=6)
     state = finish_run(folder, config, DATA)
     assert sorted(os.listdir(folder)) == sorted([*RUN_FILES, LOCK_FILE])
     data = DataSummary.of(DATA)

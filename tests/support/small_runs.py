@@ -39,7 +39,6 @@ def make_pixels(n, seed, n_classes=3, height=7, width=5):
 def make_dataset(n_test=60):
     """A data set of three grids of images; not a multiple of anything."""
     (x, t), (x_test, t_test) = make_pixels(230, 0), make_pixels(n_test, 1)
-    x, x_test = (pixels.astype(np.float32) / np.float32(127.5) - 1 for pixels in (x, x_test))
     return Dataset("small", x, t, x_test, t_test, 3, source="nowhere", similar_labels=(1,))
 
 

@@ -11,11 +11,12 @@ import pytest
 
 from emulated import emulated_backend, get_backend, needs_emulation
 from mlpcore import backends, deformation, philox
+from mlpcore.data.pixels import PixelSpec, to_range
+from mlpcore.deformation.parameters import DeformationParameters
 from mlpcore.deformation.values import background_of
 from mlpcore.errors import InputError
 from mlpcore.network import Network
 from mlpcore.training import sources
-from mlpcore.training import trainer as training
 from mlpcore.training.sources import ArraySource
 from mlpcore.training.state import TrainingState
 from mlpcore.training.trainer import Diverged, Trainer
@@ -23,21 +24,37 @@ from small_runs import DATA, MODERN, Hook, assert_same_result, make_config, same
 
 #: Light paper stays light: what comes in from outside of an image has the colour of its border.
 LIGHT = dataclasses.replace(
-    DATA, train_images=np.pad(-DATA.train_images[:, 1:-1, 1:-1], ((0, 0), (1, 1), (1, 1)), "edge")
+    DATA, train_pixels=np.pad(~DATA.train_pixels[:, 1:-1, 1:-1], ((0, 0), (1, 1), (1, 1)), "edge")
+)
+
+#: Pictures with even sides, which images lack; and such as real numbers.
+EVEN = dataclasses.replace(
+    DATA,
+    train_pixels=DATA.train_pixels[:, 1:, 1:].copy(),
+    test_pixels=DATA.test_pixels[:, 1:, 1:].copy(),
+    pixels=PixelSpec((7, 5), (6, 4)),
+)
+REAL = dataclasses.replace(
+    EVEN,
+    train_pixels=EVEN.train_pixels / 255,
+    test_pixels=EVEN.test_pixels / 255,
+    pixels=PixelSpec((7, 5), (6, 4), (0.0, 1.0), whole=False),
 )
 
 KINDS = {
     "paper": (DATA, {}, None, 0.0),
     "modern": (DATA, {**MODERN, "warm_up": 100, "learning_rate_ratio": 2}, None, 0.0),
     "weights and decay": (LIGHT, {"target": 1.3}, (np.arange(230) % 4).tolist(), 0.5),
+    "even sides": (EVEN, MODERN, None, 0.0),
+    "real numbers": (REAL, MODERN, None, 0.0),
+    "as they are": (EVEN, {**MODERN, "deformation": DeformationParameters(6, 0, 0, 0)}, None, 0.0),
 }
 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_an_epoch_is_deformation_order_training_and_counting(kind, backend, monkeypatch, capsys):
-    """Each segment has the rates of its middle; how images are deformed in parts changes no bit."""
-    monkeypatch.setattr(training, "SEGMENT", 64)
-    monkeypatch.setattr(sources, "PART", 1)  # always the smallest part
+    """Each segment has the rates of its middle; the place in the epoch decides on a deformation."""
+    monkeypatch.setattr(sources, "SEGMENT", 64)
     events = []
     hook = Hook(lambda trainer, *arguments: events.append(arguments[:2]))
     data, changes, weights, decay = KINDS[kind]
@@ -48,21 +65,29 @@ def test_an_epoch_is_deformation_order_training_and_counting(kind, backend, monk
     trainer = Trainer(config, source, backend, [hook], weight_decay=decay)
     assert trainer.run()
     kinds = [kind for kind, _ in itertools.groupby(event[0] for event in events)]
-    assert kinds == 2 * ["epoch_start", "deforming", "training", "evaluating", "epoch_end"]
-    assert {("deforming", 100), ("training", 64), ("evaluating", 230)} <= set(events)
+    assert kinds == 2 * ["epoch_start", "training", "evaluating", "epoch_end"]
+    assert {("training", 64), ("training", 192), ("evaluating", 230)} <= set(events)
     network = Network((35, 9, 6, 3), 5, config.activation, config.loss, config.init)
     weights = None if weights is None else backend.put(np.array(weights, np.float32))
     loaded, inputs = backend.load(network), data.as_inputs(config.input_range)
     total = 230 if weights is None else np.sum(weights)
     for epoch, metrics in enumerate(trainer.state.history):
-        arguments = DATA.train_labels, config.deformation, 5, epoch, backend
-        around = background_of(inputs.train_images)
-        shown = deformation.deform(inputs.train_images, *arguments, background=around)
         order, results = philox.permutation(230, 5, epoch), []
+        labels, shown = DATA.train_labels[order], inputs.train_images[order]
+        drawn = weights if weights is None else backend.put(np.asarray(weights)[order])
+        if not config.deformation.is_identity:
+            around, pixels = background_of(inputs.train_images), None
+            if data is not REAL:
+                shown, pixels = data.train_pixels[order], inputs.pixels
+                values = to_range(pixels.values_of_bytes, config.input_range)
+                around = float(values[int(background_of(data.train_pixels))])
+            arguments = config.deformation, 5, epoch, backend, 0, None, None, around, pixels
+            shown = deformation.deform(backend.put(shown), backend.put(labels), *arguments)
+            shown = np.asarray(shown)
         for begin, end in ((0, 64), (64, 128), (128, 192), (192, 230)):
             rates = config.learning_rates_after(230 * epoch + (begin + end) / 2, 230)
-            samples = shown.reshape(-1, 35), DATA.train_labels, order[begin:end]
-            more = (None, config.target, weights, decay)
+            samples = shown.reshape(-1, 35), labels, np.arange(begin, end, dtype=np.int32)
+            more = (None, config.target, drawn, decay)
             results.append(backend.train(loaded, *samples, rates, *more))
         parts = metrics.deformation_seconds, metrics.training_seconds, metrics.evaluation_seconds
         assert min(parts) >= 0 and metrics.seconds == sum(parts)
@@ -107,7 +132,7 @@ REFUSED = [
 
 @pytest.mark.parametrize(("call", "words"), REFUSED, ids=[words for _, words in REFUSED])
 def test_what_cannot_be_trained(call, words, monkeypatch):
-    monkeypatch.setattr(training, "SEGMENT", 2)
+    monkeypatch.setattr(sources, "SEGMENT", 2)
     with pytest.raises(InputError, match=words):
         call()
 
@@ -246,7 +271,7 @@ def test_ones_and_sevens_get_strokes_before_they_are_deformed():
 )
 def test_what_is_not_finite_stops_training_and_is_not_kept(monkeypatch, loss, cause, samples):
     """A loss within the epoch, a weight at its end, even where a stop is asked for."""
-    monkeypatch.setattr(training, "SEGMENT", 64)
+    monkeypatch.setattr(sources, "SEGMENT", 64)
     events, backend = [], Scripted(loss=loss)
 
     def note(trainer, event, done=0, *rest):

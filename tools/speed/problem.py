@@ -11,6 +11,8 @@ import numpy as np
 from mlpcore import backends
 from mlpcore.backends.base import Backend
 from mlpcore.data.dataset import Dataset
+from mlpcore.data.pixels import BACKGROUNDS
+from mlpcore.deformation import deform
 from mlpcore.network import Network
 from mlpcore.network.architecture import count_parameters
 from mlpcore.training import Trainer, TrainingConfig
@@ -97,12 +99,14 @@ def make_problem(
     trainer = Trainer(config, data, backends.get("cpu"))
     if config.activation == "relu":
         trainer.run()
-    trainer.source.begin(1, lambda done: None)
-    inputs = np.array(trainer.source.segment(1, 0, images).inputs[:images])
+    ranged, labels = data.as_inputs(config.input_range), data.train_labels[:images]
+    drawing = config.deformation, config.seed, 1, trainer.backend
+    around = BACKGROUNDS[config.input_range]
+    inputs = deform(ranged.train_images[:images], labels, *drawing, background=around)
     return Problem(
         trainer.state.network,
-        inputs.reshape(-1, *data.image_shape),
-        data.train_labels[:images],
+        inputs,
+        labels,
         order=trainer.backend.permutation(len(inputs), config.seed, 1),
         # A step changes a neuron's sum by about rate * width of its error; above 2 the sum would
         # grow, and rounding errors with it.

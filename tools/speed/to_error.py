@@ -75,8 +75,8 @@ def train(task: Task, learner: Learner, epochs: int, warm: bool) -> Run:
     """A run, after a short one that is not timed if the learner is not warm."""
     rate = learner.rate(epochs)
     if not warm:  # libraries import, compile and start threads when first used
-        images, labels = task.data.train_images[:FEW], task.data.train_labels[:FEW]
-        few = replace(task.data, train_images=images, train_labels=labels)
+        pixels, labels = task.data.train_pixels[:FEW], task.data.train_labels[:FEW]
+        few = replace(task.data, train_pixels=pixels, train_labels=labels)
         learner.train(Task(few, task.hidden, task.threads), 1, SEED, rate)
     return Run(learner.name, epochs, *learner.train(task, epochs, SEED, rate))
 

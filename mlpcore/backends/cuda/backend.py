@@ -12,7 +12,13 @@ from dataclasses import replace
 import numpy as np
 
 from mlpcore import philox
-from mlpcore.backends.arguments import GRID, Shape, check_array, check_shape
+from mlpcore.backends.arguments import (
+    GRID,
+    IMAGES_PER_GRID,
+    Shape,
+    check_array,
+    check_shape,
+)
 from mlpcore.backends.base import Backend, Poll, Progress, Samples, TrainingResult
 from mlpcore.backends.cuda.deformation import FieldMemory, deform
 from mlpcore.backends.cuda.driver import CudaDriver
@@ -23,6 +29,7 @@ from mlpcore.backends.cuda.plan import DoesNotFit, make_plan
 from mlpcore.backends.cuda.resident import ResidentNetwork
 from mlpcore.backends.cuda.streaming import StreamingNetwork
 from mlpcore.backends.deforming import EpochFields
+from mlpcore.data.pixels import PixelSpec
 from mlpcore.errors import InputError
 from mlpcore.network import Network
 from mlpcore.network.activation import LEAST_SQUARES
@@ -108,12 +115,13 @@ class CudaBackend(Backend):
         images: DeviceArray,
         labels: DeviceArray,
         taps_shape: tuple[int, int],
+        n_samples: int,
     ) -> None:
         n, height, width = images.shape
         if images.nbytes == 0:
             return
-        self._memory.reserve(height, width, taps_shape, 0, n)
-        self._sort_keys(n)
+        self._memory.reserve(height, width, taps_shape, IMAGES_PER_GRID - 1, n)
+        self._sort_keys(n_samples)
         with self.driver.active():
             network.reserve(images, labels)
 
@@ -149,6 +157,39 @@ class CudaBackend(Backend):
                 self.driver.launch(each)
             if wait:
                 self.driver.synchronize()
+
+    # ---- samples as they came ----------------------------------------------------------
+
+    def take(
+        self, array: BackendArray, rows: DeviceArray, out: DeviceArray | None = None
+    ) -> DeviceArray:
+        if not isinstance(array, DeviceArray):
+            taken = np.asarray(array[np.asarray(rows)])
+            out = self._output(out, taken.shape, taken.dtype)
+            out.set(taken)
+            return out
+        n, row_bytes = len(rows), array[:1].nbytes
+        out = self._output(out, (n, *array.shape[1:]), array.dtype)
+        values = {"source": array.address, "rows": rows.address, "out": out.address}
+        grid = n, ceil_div(row_bytes, CU.ELEMENT_THREADS)
+        self._run([launch("take_kernel", grid, row_bytes=row_bytes, **values)])
+        return out
+
+    def _to_inputs(self, images: DeviceArray, pixels: PixelSpec, out: DeviceArray) -> None:
+        values, (n, height, width) = self.put(pixels.values_of_bytes), out.shape
+        converted = launch(
+            "to_inputs_kernel",
+            (n, ceil_div(height * width, CU.ELEMENT_THREADS)),
+            pictures=images.address,
+            values=values.address,
+            in_height=images.shape[1],
+            in_width=images.shape[2],
+            height=height,
+            width=width,
+            unit=pixels.input_range == "unit",
+            out=out.address,
+        )
+        self._run([converted], wait=True)
 
     # ---- the network -------------------------------------------------------------------
 
@@ -246,7 +287,9 @@ class CudaBackend(Backend):
         first: int,
         out: DeviceArray,
         background: float,
+        values: Float32Array | None,
     ) -> None:
         if images.nbytes:
-            launches = self._memory.launches(images, affine, out, fields, first, background)
+            table = None if values is None else self.put(values)
+            launches = self._memory.launches(images, affine, out, fields, first, background, table)
             self._run(launches, wait=True)

@@ -29,16 +29,21 @@ def deform(
     out: DeviceArray,
     background: float,
     first: int | None = None,
+    values: DeviceArray | None = None,
 ) -> Launch:
-    """Deforms images (n, h, w) by displacements (n, 2, h, w) at an address.
+    """Deforms images by displacements (n, 2, h, w) at an address into `out` (n, h, w).
 
-    If the number `first` of the first one is given, these are the fields of their grids.
+    If the number `first` of the first one is given, these are the fields of their grids. Images are
+    float32, or bytes that stand for `values`.
     """
-    n, height, width = images.shape
+    (n, height, width), (_, in_height, in_width) = out.shape, images.shape
     return launch(
         "deform_kernel",
         (n, ceil_div(height * width, CU.ELEMENT_THREADS)),
         images=images.address,
+        values=values.address if values else 0,
+        in_height=in_height,
+        in_width=in_width,
         first=first or 0,
         height=height,
         width=width,
@@ -125,9 +130,10 @@ class FieldMemory:
         fields: EpochFields,
         first: int,
         background: float,
+        values: DeviceArray | None,
     ) -> Iterator[Launch]:
-        """Deforms images (n, h, w), number `first` and on; the arguments of `Backend.deform`."""
-        n, height, width = images.shape
+        """Deforms images, number `first` and on, into `out` (n, h, w); see `deform`."""
+        n, height, width = out.shape
         grids = self.reserve(height, width, fields.taps.shape, first, n)
         begin = first
         while begin < first + n:
@@ -137,5 +143,5 @@ class FieldMemory:
             yield from self.field_launches(height, width, fields, grid, n_grids)
             part = slice(begin - first, end - first)
             field = self.arrays[0].address
-            yield deform(images[part], affine[part], field, out[part], background, begin)
+            yield deform(images[part], affine[part], field, out[part], background, begin, values)
             begin = end

@@ -7,12 +7,12 @@ from dataclasses import dataclass, field
 from importlib.util import find_spec
 from typing import Any, TypeAlias
 
+import numpy as np
+
 from mlpcore import backends
 from mlpcore.data.dataset import Dataset
-from mlpcore.deformation import DeformationParameters
+from mlpcore.deformation import DeformationParameters, deform
 from mlpcore.network import Network
-from mlpcore.training import TrainingConfig
-from mlpcore.training.sources import ArraySource
 from mlpcore.typing import Float32Array
 
 #: Weights and biases of each layer, in arrays of a library.
@@ -62,20 +62,17 @@ class Task:
         self.deformation = DeformationParameters(similar_labels=data.similar_labels)
 
     def deformed(self, seed: int, epochs: int) -> Iterator[Float32Array]:
-        """The training set (n, h w) in [0, 1] of each epoch, deformed as for a `Trainer`.
+        """The training set (n, h w) in [0, 1] of each epoch, deformed as a `Trainer` does.
 
         Each changes the array of the one before.
         """
-        config = TrainingConfig(
-            self.hidden, seed=seed, input_range="unit", deformation=self.deformation
-        )
-        source = ArraySource.of(self.data, config, self.backend)
-
-        def shown(epoch: int) -> Float32Array:
-            source.begin(epoch, lambda done: None)
-            return source.segment(epoch, 0, source.n_samples).inputs
-
-        return map(shown, range(epochs))
+        data = self.data.as_inputs("unit")
+        images, labels = data.train_images, data.train_labels
+        out = np.empty_like(images)
+        for epoch in range(epochs):
+            drawing = self.deformation, seed, epoch, self.backend
+            deform(images, labels, *drawing, out=out, background=0.0)
+            yield out.reshape(len(labels), -1)
 
     def error_of(self, layers: Layers) -> float:
         """Test error in percent of rectifiers: weights (n_out, n_in) and biases of each layer."""
