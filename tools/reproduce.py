@@ -43,7 +43,7 @@ BEGIN, END = "<!-- table1 begin -->\n", "<!-- table1 end -->\n"
 
 @dataclass(frozen=True)
 class Evidence:
-    """What has come of a run: the epochs with the lowest errors, and the last one so far.
+    """The outcome of a run: the epochs with the lowest errors, and the last one so far.
 
     `weights` has epoch, SHA-256, revision and machine of networks that are not kept.
     """
@@ -64,7 +64,7 @@ class Evidence:
 
     @property
     def group(self) -> tuple[int, str, str, int]:
-        """What runs with other seeds have in common; in the order of the table."""
+        """The settings that runs with other seeds share; in the order of the table."""
         order, network = list(TABLE_1), self.network
         place = order.index(network) if network in order else len(order)
         return place, network, re.sub(r"-seed\d+$", "", self.name), -self.training["epochs"]

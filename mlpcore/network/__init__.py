@@ -1,4 +1,4 @@
-"""What a multilayer perceptron is: its layer sizes, its weights and its activation.
+"""Multilayer perceptrons: layer sizes, weights and activations.
 
 Computing with a network belongs in `mlpcore.backends`, training it in `mlpcore.training`, and
 saving it in `mlpcore.store`.

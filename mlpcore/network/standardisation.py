@@ -1,4 +1,4 @@
-"""How features are scaled before the first layer of a network that learnt a stream."""
+"""Scaling of features before the first layer of a network that learned a stream."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What only a GPU can show. `make gpu-check` runs this and keeps the figures it records."""
+"""Tests that need a GPU. `make gpu-check` runs this and keeps the figures it records."""
 
 import functools
 

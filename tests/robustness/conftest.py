@@ -1,4 +1,4 @@
-"""What each child process would import and find out again, once."""
+"""Imports and findings that each child process would repeat, made once."""
 
 import importlib
 

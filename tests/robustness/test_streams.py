@@ -57,7 +57,7 @@ def folder(warm_folder):
 
 
 def outcome(folder, argv, spoil, *names):
-    """How a command ends when some of its streams are spoilt."""
+    """The outcome of a command when some of its streams are spoilt."""
 
     def work():
         for name in names:

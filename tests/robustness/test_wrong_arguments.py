@@ -166,7 +166,7 @@ def outcome(call, *arguments, **options):
 
 
 def operation(name, network, arguments, backend):
-    """What an operation returns or raises, and the parameters afterwards."""
+    """The result or exception of an operation, and the parameters afterwards."""
     arrays = [a for a in arguments.values() if isinstance(a, np.ndarray) and a.size < 10**6]
     saved = [(a, a.copy()) for a in arrays if a.flags.writeable]
     network = network.copy()

@@ -39,7 +39,7 @@ def selected(backend):
 
 
 def operations():
-    """What is called, by name: functions of a network, which they may change."""
+    """The operations, by name: functions of a network, which they may change."""
     backend = SimdBackend(simd.INSTRUCTION_SETS[0], 3)
     names = [name for name in simd.INSTRUCTION_SETS if simd.unavailable_reason(name) is None]
     for name in (names[0], names[-1]):

@@ -23,7 +23,7 @@ MAX_MEMORY, MAX_SECONDS = 2**29, 10.0
 
 @dataclass(frozen=True)
 class Outcome:
-    """How a child ended."""
+    """The end of a child process."""
 
     status: int  #: of its exit, or a signal as a negative number; 70 after an exception
     out: str
@@ -61,7 +61,7 @@ def call(*argv, folder="."):
 
 
 def _run(work, folder, streams):
-    """What the child does; it never returns."""
+    """The work of the child; it never returns."""
     status = 70
     try:
         os.chdir(folder)
@@ -86,7 +86,7 @@ def _run(work, folder, streams):
 
 
 def fault(outcome):
-    """What is wrong with how a command ended; nothing if it worked, or refused in one line."""
+    """The fault in how a command ended; empty if it worked, or refused in one line."""
     said, lines = outcome.err.splitlines(), (outcome.out + outcome.err).split("\n")
     refusals = [line for line in said if line.startswith("error: ")]
     longest, known = max(map(len, lines)), ("error: ", "note: ", "warning: ")

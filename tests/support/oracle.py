@@ -1,4 +1,4 @@
-"""What the equivalence tests share: inputs, tolerances, and the comparison of a training."""
+"""Shared parts of the equivalence tests: inputs, tolerances, and the comparison of a training."""
 
 from itertools import product
 from typing import NamedTuple

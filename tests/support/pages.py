@@ -90,7 +90,7 @@ def photographed(ink, rng):
 
 
 def turned_points(points, shape, angle):
-    """Where points (n, 2), x and y, of an image of a shape are after `rotated`."""
+    """The positions after `rotated` of points (n, 2), x and y, of an image of a shape."""
     size = rotated(np.zeros(shape), angle).shape
     cos, sin = np.cos(np.radians(angle)), np.sin(np.radians(angle))
     middle, new_middle = (np.array([s[1] - 1, s[0] - 1]) / 2 for s in (shape, size))

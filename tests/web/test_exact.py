@@ -31,7 +31,7 @@ PIXEL_TOLERANCE = 2e-6
 
 
 def ask(page, function, pictures):
-    """What a function of JavaScript answers for each picture."""
+    """The answers of a function of JavaScript for each picture."""
     script = f"(all) => all.map((each) => ({function})(mlpcore.imageOf(each)))"
     return page.evaluate(script, pictures.reshape(-1, 784).tolist())
 

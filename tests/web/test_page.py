@@ -1,4 +1,4 @@
-"""What a user of the page sees and does."""
+"""Actions of a user of the page, and what it shows."""
 
 import base64
 import json

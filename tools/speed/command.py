@@ -100,7 +100,7 @@ def progress(title: str) -> None:
 
 
 def chosen(parts: Sequence[str], known: Sequence[Named]) -> tuple[Named, ...]:
-    """Those with one of these parts in their names that can run; a line for each that cannot.
+    """The peers with one of these parts in their names that can run; a line for each that cannot.
 
     Raises InputError for a part of none.
     """

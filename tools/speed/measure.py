@@ -69,7 +69,7 @@ Entry: TypeAlias = tuple[Row, Case | None]
 
 @dataclass(frozen=True)
 class Plan:
-    """What to measure, of what can run here."""
+    """The measurements to make, of those that can run here."""
 
     data: Dataset
     architectures: tuple[tuple[int, ...], ...]
@@ -80,7 +80,7 @@ class Plan:
     peers: tuple[Peer, ...] = ()
 
     def backends_of(self, routine: str) -> list[tuple[str, int]]:
-        """Those with the routine's schedule, with each number of threads; the base comes first."""
+        """Backends with the routine's schedule, for each number of threads; the base is first."""
         pairs = [(n, t) for n in self.backends for t in ((1,) if n == "cuda" else self.threads)]
         schedule = ROUTINES[routine].schedule
         return [

@@ -1,4 +1,4 @@
-"""What is timed on a backend: the rows of the table.
+"""Routines that are timed on a backend: the rows of the table.
 
 Only the public operations of `mlpcore.backends.base` are called; they return when their work is
 done, on a GPU too. The on-line step is timed as training runs it.

@@ -1,4 +1,4 @@
-"""What a run has found, as tables in Markdown, with the paper beside us."""
+"""The findings of a run as tables in Markdown, with the paper's figures."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def column(row: Row) -> str:
 
 
 def head(machine: Mapping[str, str]) -> str:
-    """What everything was measured on."""
+    """A description of the machine that everything was measured on."""
     return table("The machine", [("", ""), *machine.items()], left=2)
 
 

@@ -1,4 +1,4 @@
-"""How times are taken: sized by a pilot, repeated in turn, reported as medians with the spread."""
+"""Timing: sized by a pilot, repeated in turn, reported as medians with the spread."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Settings:
-    """How long and how often to measure.
+    """The duration and the number of measurements.
 
     Each timing takes at least `seconds`; the clock's resolution and the start of a thread are
     below a thousandth of that. Each case is timed `repeats` times. Once that has taken `budget`

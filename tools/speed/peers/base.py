@@ -1,4 +1,4 @@
-"""What a peer is, another library that does the work of a routine or learns; what all are given."""
+"""Peers: other libraries that do the work of a routine or learn, and the task that all get."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ Layers: TypeAlias = list[tuple[Any, Any]]
 
 
 def not_installed(*modules: str) -> str | None:
-    """Which module is not there, or None."""
+    """The name of the module that is not there, or None."""
     return next((f"{name} is not installed" for name in modules if not find_spec(name)), None)
 
 
 def failure_text(failure: Exception) -> str:
-    """What went wrong in another library, in a line."""
+    """A line on the failure of another library."""
     text = " ".join(str(failure).split()) or type(failure).__name__
     return f"failed: {text[:120]}"
 
@@ -53,7 +53,7 @@ class Peer:
 
 
 class Task:
-    """What is learnt: the same data, hidden layers and threads for all."""
+    """A task to learn: the same data, hidden layers and threads for all."""
 
     def __init__(self, data: Dataset, hidden: tuple[int, ...], threads: int):
         self.data, self.hidden, self.threads = data, hidden, threads
