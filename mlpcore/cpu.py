@@ -2,21 +2,56 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
+import math
 import multiprocessing
 import os
 import platform
 import re
+from collections.abc import Iterator
 from pathlib import Path
 
 from mlpcore.errors import InputError
 
+#: Where Linux says in which control groups a process is, and where they are.
+MEMBERSHIP, GROUPS = Path("/proc/self/cgroup"), Path("/sys/fs/cgroup")
+
+
+def _groups(controller: str) -> Iterator[Path]:
+    """Yields the folders of the control groups around this process that a controller may limit.
+
+    Version 2 has one hierarchy for all controllers. A container may see its own group as the root,
+    and be told a path outside.
+    """
+    with contextlib.suppress(OSError):
+        for line in MEMBERSHIP.read_text().splitlines():
+            _, controllers, path = line.split(":", 2)
+            if controller in controllers.split(",") or not controllers:
+                root = GROUPS / controller if controllers else GROUPS
+                group = root / os.path.normpath(path).lstrip("/")
+                yield from (each for each in (group, *group.parents) if each.is_relative_to(root))
+
+
+def _limit(group: Path, *names: str) -> list[int]:
+    """The numbers in files of a group; none if one is not there, or says "max" or -1."""
+    try:
+        words = " ".join((group / name).read_text() for name in names).split()
+    except OSError:
+        return []
+    return list(map(int, words)) if all(map(str.isdigit, words)) else []
+
 
 def available_cores() -> int:
-    """Return the number of cores that the affinity and the control group allow."""
+    """Return the number of cores that the affinity and the control groups allow."""
     import joblib  # not above: it takes 0.1 s to import
 
-    return joblib.cpu_count()
+    cores = joblib.cpu_count()
+    for group in _groups("cpu"):
+        for names in (("cpu.max",), ("cpu.cfs_quota_us", "cpu.cfs_period_us")):
+            if limit := _limit(group, *names):
+                cores = min(cores, math.ceil(limit[0] / limit[1]))
+    return cores
 
 
 def cores_beside_others() -> int:
@@ -40,17 +75,15 @@ def cores_beside_others() -> int:
 
 @functools.cache  # to ask takes as long as to copy a small network
 def total_memory() -> int:
-    """Return the bytes of memory of the machine, or of the control group if that allows less."""
+    """Return the bytes of memory of the machine, or of a control group if that allows less."""
     if not hasattr(os, "sysconf"):  # Windows
         import psutil  # installed there only
 
         return psutil.virtual_memory().total
     total = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    for name in ("memory.max", "memory/memory.limit_in_bytes"):  # versions 2 and 1
-        try:
-            total = min(total, int((Path("/sys/fs/cgroup") / name).read_text()))
-        except (OSError, ValueError):
-            continue
+    for group in _groups("memory"):
+        for name in ("memory.max", "memory.limit_in_bytes"):  # versions 2 and 1
+            total = min([total, *_limit(group, name)])
     return total
 
 

@@ -1,5 +1,7 @@
 """Numbers without boxes: their digits are found, parted, put in order, and read."""
 
+import warnings
+
 import numpy as np
 import pytest
 from PIL import Image
@@ -13,7 +15,9 @@ from pictures import DIGITS, LABELS
 
 #: Digits that the network in the package reads rightly and surely, one of each class.
 NETWORK = mlpcore.load("pretrained", threads=1)
-SURE = NETWORK.predict_proba([Image.fromarray(digit) for digit in DIGITS[:300]])
+with warnings.catch_warnings():
+    warnings.simplefilter("ignore")  # of one that hardly shows a digit
+    SURE = NETWORK.predict_proba([Image.fromarray(digit) for digit in DIGITS[:300]])
 CLEAR = [DIGITS[np.argmax(SURE[:, k] * (LABELS[:300] == k))] for k in range(10)]
 
 
