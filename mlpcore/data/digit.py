@@ -10,13 +10,13 @@ centre is pixel (14, 14), counted from 0, to the nearest whole pixel.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import cv2
 import numpy as np
 
-from mlpcore.data.components import Box, find_components
+from mlpcore.data.components import Box, Components, find_components
 from mlpcore.data.ink import EDGE, Ink, picture_ink, reduced, stroke_level
 from mlpcore.data.lines import find_lines, without_lines
 from mlpcore.data.pixels import MNIST_PIXELS
@@ -110,7 +110,7 @@ def find_digit(grey: AnyArray, name: str = "the picture") -> Digit:
         raise InputError(
             f"{name}: no digit found, expected one that stands out from an even ground"
         )
-    return Digit(name, found[0].pixels, _side_by_side(found[1]))
+    return Digit(name, found[0].pixels, len(side_by_side(found[1])))
 
 
 class Glyph(NamedTuple):
@@ -189,7 +189,14 @@ def _edge(dark: UInt8Array) -> int:
 
 
 def digit_inside(ink: Ink, dark: UInt8Array, rim: float) -> tuple[Glyph, list[Box]] | None:
-    """The digit in a picture or a box of a form, and the boxes of its pieces; None without one.
+    """The digit in a picture, and the boxes of its pieces, as `pieces_inside`; None without one."""
+    components, kept = pieces_inside(ink, dark, rim)
+    glyph = to_glyph(ink, components.mask(kept))
+    return glyph and (glyph, [components.boxes[k] for k in kept])
+
+
+def pieces_inside(ink: Ink, dark: UInt8Array, rim: float) -> tuple[Components, list[int]]:
+    """The ink in a picture or a box of a form, and the numbers of the pieces of a digit, if any.
 
     `dark` are the strokes of the ink that may belong to it. Dirt has no part in it, nor has what
     stays within a share `rim` of a side from the border.
@@ -201,9 +208,8 @@ def digit_inside(ink: Ink, dark: UInt8Array, rim: float) -> tuple[Glyph, list[Bo
     inside = components.inside(rim)
     kept = components.without_dirt(inside)
     if components.areas[kept].sum() <= MIN_DIGIT * components.areas[inside].sum():
-        return None
-    glyph = to_glyph(ink, components.mask(kept))
-    return glyph and (glyph, [components.boxes[k] for k in kept])
+        return components, []
+    return components, kept
 
 
 def to_glyph(ink: Ink, mask: AnyArray) -> Glyph | None:
@@ -218,16 +224,23 @@ def to_glyph(ink: Ink, mask: AnyArray) -> Glyph | None:
     return Glyph(box, _centred(_fitted(levels[box.slices]))) if box.width else None
 
 
-def _side_by_side(boxes: Iterable[Box]) -> int:
-    """How many of the boxes that are about as high as the highest have columns of their own."""
-    boxes = sorted(boxes)
-    highest = max(box.height for box in boxes)
-    n = end = 0
-    for box in boxes:
+def side_by_side(boxes: Sequence[Box]) -> list[list[int]]:
+    """The numbers of boxes in groups with columns of their own, from left to right.
+
+    Boxes much lower than the highest are in none.
+    """
+    highest = max((box.height for box in boxes), default=0)
+    groups: list[list[int]] = []
+    end = 0
+    for k in sorted(range(len(boxes)), key=boxes.__getitem__):
+        box = boxes[k]
         if box.height >= MIN_HEIGHT * highest:
-            n += not n or box.left >= end - MAX_OVERLAP * box.width
+            if groups and box.left < end - MAX_OVERLAP * box.width:
+                groups[-1].append(k)
+            else:
+                groups.append([k])
             end = max(end, box.right)
-    return n
+    return groups
 
 
 def _fitted(levels: AnyArray) -> Float64Array:

@@ -1,6 +1,6 @@
 """Drawn boxes on a page: what lines enclose, in a grid, a table, a row, or each by itself.
 
-Their order, and the digit in each, are found here, too.
+Their order is found here, too.
 """
 
 from __future__ import annotations
@@ -11,10 +11,7 @@ import cv2
 import numpy as np
 
 from mlpcore.data.components import Box
-from mlpcore.data.digit import digit_inside
-from mlpcore.data.ink import Ink
 from mlpcore.data.lines import find_lines, without_lines
-from mlpcore.reading.segmentation import Field, Segment
 from mlpcore.typing import AnyArray, UInt8Array
 
 #: The least side of a box in pixels, and the least share of its rectangle that it fills, with the
@@ -38,13 +35,6 @@ REACH = 4
 #: Ink is in a box if it reaches beyond by less than this share of a side. That is found out where
 #: sides have so many pixels.
 OVER, SMALL_SIDE = 0.2, 24
-
-#: Pixels that the inside of a box loses at each side, where a line's edge may be. Ink that stays
-#: within the share of a side of the box is the line, or the neighbour's.
-MARGIN, RIM = 1, 0.1
-
-#: A digit is at least as high or as wide as this share of the box's height.
-MIN_DIGIT = 0.15
 
 #: What overlaps a line of boxes by this share of the lower of both belongs to it.
 SAME_LINE = 0.5
@@ -77,21 +67,6 @@ def find_boxes(dark: UInt8Array) -> list[Box]:
     cut = _with_sides(_enclosed(255 - drawn, MIN_STRAIGHT, n_open=1), thin)
     boxes += [box for box in cut if any(box.is_alike(each, ALIKE) for each in boxes)]
     return [] if _are_crossed(boxes, drawn, dark, side) else boxes
-
-
-def box_fields(ink: Ink, boxes: Sequence[Box]) -> list[list[Field]]:
-    """The boxes of a page, in lines from the top, each from left to right, and the ink in them."""
-    return [[_box_field(ink, boxes[k]) for k in line] for line in in_lines(boxes)]
-
-
-def _box_field(ink: Ink, box: Box) -> Field:
-    """The field of a box, which shows one digit without its lines or is empty."""
-    inside = Box(box.left + MARGIN, box.top + MARGIN, box.right - MARGIN, box.bottom - MARGIN)
-    ink = ink._replace(values=ink.values[inside.slices])
-    found = digit_inside(ink, ink.strokes, RIM)
-    if found is None or max(found[0].box.width, found[0].box.height) < MIN_DIGIT * box.height:
-        return Field(box, 0, [])
-    return Field(box, 1, [Segment(0, 1, found[0]._replace(box=box), 0.0)])
 
 
 def in_lines(boxes: Sequence[Box]) -> list[list[int]]:

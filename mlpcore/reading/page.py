@@ -14,7 +14,8 @@ from mlpcore.errors import InputError
 from mlpcore.inference import TrainedClassifier, load
 from mlpcore.inference.inputs import check_takes_digits, path_or_image
 from mlpcore.reading.answers import ReadDigit, read_lines
-from mlpcore.reading.boxes import box_fields, find_boxes
+from mlpcore.reading.boxes import find_boxes
+from mlpcore.reading.cells import cell_fields
 from mlpcore.reading.deskew import deskewed
 from mlpcore.reading.grid import grid_boxes
 from mlpcore.reading.numbers import number_fields
@@ -124,7 +125,7 @@ def read(
     boxes = find_boxes(ink.strokes)
     if columns is not None or rows is not None:
         boxes = grid_boxes(ink.strokes, boxes, columns, rows, name)
-    lines = box_fields(ink, boxes) if boxes else number_fields(ink)
+    lines = cell_fields(ink, boxes) if boxes else number_fields(ink)
     to_picture = np.diag([scale, scale, 1]) @ np.linalg.inv(matrix)
     return Page(name, read_lines(lines, classifier, to_picture, name), bool(boxes), grey, scale)
 

@@ -5,7 +5,19 @@ import pytest
 from scipy import ndimage
 
 from mlpcore.errors import InputError
-from pages import converging, form, lit, number, on_paper, read, rotated, ruled, turned_points
+from pages import (
+    converging,
+    form,
+    lit,
+    number,
+    on_paper,
+    put,
+    read,
+    rotated,
+    ruled,
+    turned_points,
+    written,
+)
 from pictures import DIGITS, LABELS
 
 #: How boxes lie on a page: columns, and the settings of `form`.
@@ -94,9 +106,49 @@ def test_what_is_no_digit_is_in_doubt():
     """As the small network judges, whatever the margin is."""
     rng = np.random.default_rng(0)
     noise = [np.where(rng.random((12, 12)) < 0.4, 255, 0).astype(np.uint8) for _ in range(12)]
-    ink, *_ = form([*noise, *DIGITS[:12]], 6, rng, box=(70, 60))
-    doubts = [each.doubt == 1 for each in read(on_paper(ink, rng)).digits]
-    assert np.mean(doubts[:12]) > 0.6 and np.mean(doubts[12:]) < 0.3
+    ink, centres = form([*noise, *DIGITS[:12]], 6, rng, box=(70, 60))
+    cells = in_cells(read(on_paper(ink, rng)), centres, (35, 30))
+    doubts = [any(each.in_doubt for each in cell) for cell in cells]
+    assert np.mean(doubts[:12]) > 0.9 and np.mean(doubts[12:]) < 0.3
+
+
+def in_cells(found, centres, reach):
+    """What was read at each middle of a box, so far to the sides."""
+    middles = np.array([each.corners.mean(axis=0) for each in found.digits])
+    near = [(np.abs(middles - centre) < reach).all(axis=1) for centre in centres]
+    return [[found.digits[k] for k in np.flatnonzero(which)] for which in near]
+
+
+def test_a_table_of_numbers_and_signs():
+    """A column of digits, one of numbers with a sign, and a column of marks without digits."""
+    rng = np.random.default_rng(3)
+    ink, centres = form([DIGITS[k] if k % 3 == 0 else None for k in range(18)], 3, rng, (120, 64))
+    for k, (x, y) in enumerate(centres.astype(int)):
+        if k % 3 == 1:
+            for digit, left in zip(DIGITS[k : k + 2], (x - 20, x + 18)):
+                put(ink, written(digit, 36), left, y - 18)
+            if k % 2:
+                ink[y - 2 : y + 2, x - 46 : x - 28] = 1
+        elif k < 12 and k % 3:
+            ink[y - 2 : y + 2, x - 10 : x + 12] = 1
+    found = in_cells(read(scan(ink)), centres, (58, 30))
+    texts = ["".join(str(each.answer) for each in cell) for cell in found]
+    numbers = ["-" * (k % 2) + "".join(map(str, LABELS[k : k + 2])) for k in range(18)]
+    wanted = [(str(LABELS[k]), numbers[k], "-" * (k < 12))[k % 3] for k in range(18)]
+    texts = [text.replace("None", "") for text in texts]
+    assert texts[2::3] == wanted[2::3]
+    assert np.mean([a == b for a, b in zip(texts, wanted)]) > 0.8
+    assert [text.startswith("-") for text in texts] == [text.startswith("-") for text in wanted]
+
+
+def test_words_and_dirt_in_boxes_are_unknown():
+    ink, centres = form(DIGITS[:12], 6, np.random.default_rng(1), box=(150, 60))
+    for (x, y), n, side in zip(centres[:3].astype(int), (9, 1, 1), (20, 8, 3)):
+        ink[y - 26 : y + 26, x - 72 : x + 72] = 0
+        for left in range(x - 6 * n, x + 6 * n, 12):
+            ink[y - side // 2 : y + side // 2, left : left + min(side, 5)] = 1
+    found = read(scan(ink))
+    assert [each.text for each in found.digits[:3]] == ["*?", "*?", "_"]
 
 
 @pytest.mark.parametrize("options", [{"columns": 8, "rows": 3}, {"columns": 8}, {"rows": 3}])

@@ -1,0 +1,135 @@
+"""What the boxes of a form hold: nothing, a mark, one digit, or a number of several digits."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import reduce
+from typing import NamedTuple
+
+import numpy as np
+
+from mlpcore.data.components import Box, Components
+from mlpcore.data.digit import pieces_inside, side_by_side, to_glyph
+from mlpcore.data.ink import Ink
+from mlpcore.reading.boxes import in_lines
+from mlpcore.reading.marks import UNKNOWN, mark_at, marks_of_line
+from mlpcore.reading.segmentation import Field, Segment, number_field
+
+#: Pixels that the inside of a box loses at each side, where a line's edge may be. Ink that stays
+#: within the share of a side of the box is the line, or the neighbour's.
+MARGIN, RIM = 1, 0.1
+
+#: Shares of a box's height: smaller ink is dirt, and smaller ink than the second is no digit.
+DIRT, MIN_DIGIT = 0.1, 0.15
+
+#: Lower ink, as a share of the usual height of digits in boxes, may be a mark, and is one.
+LOW, LOWEST = 0.45, 0.3
+
+#: A column of boxes holds numbers of several digits if so large a share of those with ink show
+#: several pieces side by side. In shorter columns that of all boxes counts.
+NUMBERS, SHORT = 0.25, 4
+
+#: More pieces side by side are a printed word.
+MAX_PIECES = 6
+
+#: The doubt about pieces side by side that are read as one digit.
+APART = 0.2
+
+
+class _Cell(NamedTuple):
+    """A box, the ink inside it, and those of its pieces that are no marks, and those that are."""
+
+    box: Box
+    ink: Ink
+    components: Components
+    pieces: list[int]
+    marks: dict[int, str]
+
+    @property
+    def groups(self) -> list[list[int]]:
+        """The pieces that stand side by side."""
+        boxes = [self.components.boxes[k] for k in self.pieces]
+        return [[self.pieces[k] for k in group] for group in side_by_side(boxes)]
+
+    @property
+    def extent(self) -> Box:
+        """Around its pieces."""
+        return reduce(Box.union, [self.components.boxes[k] for k in self.pieces])
+
+
+def cell_fields(ink: Ink, boxes: Sequence[Box]) -> list[list[Field]]:
+    """The boxes of a page, in lines from the top, each from left to right, and what they hold."""
+    cells = [_cell(ink, box) for box in boxes]
+    heights = [cell.extent.height for cell in cells if cell.pieces]
+    usual = float(np.median(heights)) if heights else 0.0
+    cells = [_with_marks(cell, usual) for cell in cells]
+    several = np.array([len(cell.groups) + len(cell.marks) > 1 for cell in cells])
+    filled = np.array([bool(cell.pieces or cell.marks) for cell in cells])
+    numbers = np.zeros(len(cells), bool)
+    for column in in_lines([Box(box.top, box.left, box.bottom, box.right) for box in boxes]):
+        chosen = filled[column]
+        among = several[column][chosen] if chosen.sum() >= SHORT else several[filled]
+        numbers[column] = among.size and among.mean() >= NUMBERS
+    fields = [_field(*each, usual) for each in zip(cells, numbers)]
+    return [[fields[k] for k in line] for line in in_lines(boxes)]
+
+
+def _cell(ink: Ink, box: Box) -> _Cell:
+    """A cell, all of whose pieces may be digits."""
+    inside = Box(box.left + MARGIN, box.top + MARGIN, box.right - MARGIN, box.bottom - MARGIN)
+    ink = ink._replace(values=ink.values[inside.slices])
+    cell = _Cell(box, ink, *pieces_inside(ink, ink.strokes, RIM), {})
+    if cell.pieces and max(cell.extent.width, cell.extent.height) < DIRT * box.height:
+        return cell._replace(pieces=[])
+    return cell
+
+
+def _with_marks(cell: _Cell, usual: float) -> _Cell:
+    """A cell whose marks are told from its digits, which have a usual height."""
+    boxes, pieces = cell.components.boxes, cell.pieces
+    if not pieces:
+        return cell
+    extent = cell.extent
+    if (
+        extent.height >= LOW * usual
+        and max(extent.width, extent.height) >= MIN_DIGIT * cell.box.height
+    ):
+        high = [k for k in pieces if boxes[k].height >= LOW * usual]
+        marks = marks_of_line(high, [k for k in pieces if k not in high], boxes, usual)
+        known = {k: mark for k, mark in marks.items() if mark != UNKNOWN}
+        return cell._replace(pieces=[k for k in pieces if k not in known], marks=known)
+    middle = cell.box.height / 2 - MARGIN
+    mark = mark_at(extent, middle - usual / 2, middle + usual / 2)
+    if mark == UNKNOWN and extent.height >= LOWEST * usual:
+        return cell
+    # Alone, a point or a comma may be dirt.
+    return cell._replace(pieces=[], marks={pieces[0]: mark if mark == "-" else UNKNOWN})
+
+
+def _field(cell: _Cell, holds_numbers: bool, usual: float) -> Field:
+    """What a cell holds, on the page."""
+    box, groups, components = cell.box, cell.groups, cell.components
+    left, top = box.left + MARGIN, box.top + MARGIN
+
+    def on_page(place: Box) -> Box:
+        return Box.of_size(place.left + left, place.top + top, place.width, place.height)
+
+    if len(groups) > MAX_PIECES:
+        return Field(box, 0, [], [(UNKNOWN, box)])
+    if holds_numbers and groups:
+        for k in set(cell.pieces).difference(*groups):  # such as the bar of a 5
+            piece = components.boxes[k]
+            shared = [max(piece.shared_width(components.boxes[j]) for j in each) for each in groups]
+            groups[int(np.argmax(shared))].append(k)
+        marks = [(mark, on_page(components.boxes[k])) for k, mark in cell.marks.items()]
+        found = number_field(cell.ink, components, groups, usual, marks)
+        segments = [
+            each._replace(glyph=each.glyph._replace(box=on_page(each.glyph.box)))
+            for each in found.segments
+        ]
+        return found._replace(box=box, segments=segments)
+    glyph = to_glyph(cell.ink, components.mask(cell.pieces)) if cell.pieces else None
+    if glyph is None:
+        return Field(box, 0, [], [(mark, box) for mark in cell.marks.values()], holds_numbers)
+    doubt = 1.0 if cell.marks else APART if len(groups) > 1 else 0.0
+    return Field(box, 1, [Segment(0, 1, glyph._replace(box=box), 0.0)], doubt=doubt)
