@@ -28,6 +28,7 @@ from mlpcore.estimators.fitting import (
     Plateau,
     StepperCache,
     copy_of,
+    decay_of,
     few_samples,
     observers_of,
     outputs_of,
@@ -96,7 +97,8 @@ class OnlineMLPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     The parameters from `activation` on are the settings of a recipe, which few change.
     ``activation="tanh", loss="squared", init="uniform", decay="factor",
-    learning_rate_init=0.001`` are those of the paper (Cireşan et al. 2010, "Architectures").
+    learning_rate_init=0.001, alpha=0`` are those of the paper (Cireşan et al. 2010,
+    "Architectures").
 
     Parameters
     ----------
@@ -104,10 +106,11 @@ class OnlineMLPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         Neurons of each hidden layer, or the name of one of the paper's networks, such as "net1".
     learning_rate_init : float, default=0.01
         Learning rate of the first epoch, and of `partial_fit`.
-    alpha : float, default=0.0
+    alpha : float or "auto", default="auto"
         Weight decay on CPUs: weights, but not biases, shrink by exp(-eta alpha) a sample, eta being
         its learning rate. It is decoupled from the gradient, and stands for an L2 penalty of
-        alpha / 2.
+        alpha / 2. "auto" is 5 / n for n samples, so that an epoch decays as much whatever n. It is
+        0 on a GPU, and where samples have no end: in `partial_fit`, and with a deformation.
     max_iter : int, default=100
         Epochs that `fit` trains, if the loss or anything else does not stop it.
     deformation : DeformationParameters, default=None
@@ -229,7 +232,7 @@ class OnlineMLPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     hidden_layer_sizes: int | Sequence[int] | AnyArray | str = field(default=(300,), kw_only=False)
     learning_rate_init: float = 1e-2
-    alpha: float = 0.0
+    alpha: float | str = "auto"
     max_iter: int = 100
     deformation: DeformationParameters | None = None
     image_shape: tuple[int, int] | None = None
@@ -322,7 +325,8 @@ class OnlineMLPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         source = mlp._source(samples, config, backend)
         with Console(sys.stdout) if self.verbose else nullcontext(Observer()) as console:
             observers.append(console)
-            complete = Trainer(config, source, backend, observers, state, self.alpha).run()
+            decay = decay_of(mlp, len(samples.codes), backend)
+            complete = Trainer(config, source, backend, observers, state, decay).run()
         warn_of_training(mlp, samples, n_before, complete)
         mlp._network = stopping.best or mlp._network
         self.__dict__.update(mlp.__dict__)
@@ -398,18 +402,19 @@ class OnlineMLPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             self._network = self._new_network(config)
         network, self.target_ = self._current_network(), config.target
         backend = self._get_backend(network)
+        decay = decay_of(self, np.inf, backend)
         if not few or not config.deformation.is_identity:
             state = TrainingState(network.copy())  # other threads may predict by the old one
             epoch = FIRST_PARTIAL_EPOCH + self._n_calls + len(self._history)
             source = self._source(samples, config, backend, epoch)
-            Trainer(config, source, backend, (), state, self.alpha).run()
+            Trainer(config, source, backend, (), state, decay).run()
             self._network, self._cache = state.network, None
             return state.history[0].loss
         self._cache = StepperCache(
             PARAMETERS(self),
             config,
             config.layer_rates(config.learning_rate),
-            self.alpha,
+            decay,
             {label: code for code, label in enumerate(self.classes_.tolist())},
             backend.stepper(network),
         )

@@ -17,7 +17,7 @@ from sklearn.utils.extmath import row_norms
 from mlpcore.backends.base import Backend, Stepper
 from mlpcore.errors import InputError
 from mlpcore.estimators.unstable_steps import warn_of_unstable_step
-from mlpcore.estimators.validation import Samples, float_rows, weights_of
+from mlpcore.estimators.validation import Samples, float_rows, is_auto, weights_of
 from mlpcore.evaluation import evaluation
 from mlpcore.network.network import Network
 from mlpcore.training.config import TrainingConfig
@@ -159,8 +159,8 @@ def warn_of_training(mlp: Any, samples: Samples, n_before: int, complete: bool) 
         )
     elif complete and still_falls(losses, rates, mlp._history[0].loss):
         text = (
-            f"The loss still falls after {len(epochs)} epochs, to {losses[-1]:.4g}: training has "
-            "not converged. Raise max_iter or learning_rate_init."
+            f"The loss still falls after {len(epochs)} epochs, to {losses[-1]:.4g}. Raise max_iter "
+            "if that raises the score of samples that are not learnt."
         )
     else:
         return
@@ -199,6 +199,18 @@ def warn_of_steps(samples: Samples, learning_rate: float) -> None:
         f"learning_rate_init {learning_rate:.4g}",
         stacklevel=4,  # of who called partial_fit
     )
+
+
+#: The weight decay "auto" times the number of samples. A decay that does not depend on their number
+#: costs large sets accuracy, or leaves small ones to be learnt by heart.
+DECAY = 5.0
+
+
+def decay_of(mlp: Any, n_samples: float, backend: Backend) -> float:
+    """The weight decay of a training on so many samples, or on a stream of infinitely many."""
+    if not is_auto(mlp.alpha):
+        return float(mlp.alpha)
+    return DECAY / n_samples if backend.can_weight and mlp.deformation is None else 0.0
 
 
 #: A stepper learns or predicts at most so many samples a call; above, threads and blocks pay.

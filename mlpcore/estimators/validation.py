@@ -57,9 +57,15 @@ def check_parameters(mlp: Any) -> None:
     if mlp.n_iter_no_change != math.inf:  # which stops nothing
         check_whole("n_iter_no_change", mlp.n_iter_no_change, 1, MAX_EPOCHS)
     check_real("tol", mlp.tol)
-    check_real("alpha", mlp.alpha)
-    if not 0 <= mlp.alpha < math.inf:
-        raise InputError(f"alpha {mlp.alpha}: expected 0 or more, and finite")
+    if not is_auto(mlp.alpha):
+        check_real("alpha", mlp.alpha)
+        if not 0 <= mlp.alpha < math.inf:
+            raise InputError(f"alpha {mlp.alpha}: expected 0 or more, and finite, or 'auto'")
+
+
+def is_auto(alpha: Any) -> bool:
+    """True if the number of samples decides the weight decay."""
+    return isinstance(alpha, str) and alpha == "auto"
 
 
 def can_train_in_parts(mlp: Any) -> bool:

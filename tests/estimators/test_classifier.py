@@ -59,12 +59,18 @@ def test_scikit_learns_checks(estimator, check):
 
 @pytest.mark.parametrize(
     "settings",
-    [{"alpha": 0.1}, OTHER_RATES, DEFORMED, MODERN | {"decay": "linear", "warm_up": 300}],
+    [
+        *({"alpha": alpha} for alpha in (0.1, "auto")),
+        *(OTHER_RATES, DEFORMED, DEFORMED | {"alpha": "auto"}),
+        MODERN | {"decay": "linear", "warm_up": 300},
+    ],
 )
 def test_fit_is_the_trainers_run(settings):
     mlp = make_mlp(**settings).fit(X, Y)
     changes = {name: value for name, value in settings.items() if name != "image_shape"}
     alpha = changes.pop("alpha", 0.0)
+    if alpha == "auto":
+        alpha = 0 if "deformation" in changes else 5 / len(X)
     config = make_config(**{"deformation": IDENTITY} | changes)
     trainer = Trainer(config, DATA, backends.get("cpu"), weight_decay=alpha)
     trainer.run()
@@ -76,7 +82,14 @@ def test_fit_is_the_trainers_run(settings):
 
 @pytest.mark.parametrize("weights", [None, np.arange(230, dtype=np.float32) % 3])
 @pytest.mark.parametrize(
-    "settings", [{}, {"alpha": 0.5}, OTHER_RATES, DEFORMED, {"decay": "linear", "warm_up": 1000}]
+    "settings",
+    [
+        {"alpha": "auto"},
+        {"alpha": 0.5},
+        OTHER_RATES,
+        DEFORMED,
+        {"decay": "linear", "warm_up": 1000},
+    ],
 )
 def test_partial_fit_is_a_pass_in_the_order_given(settings, weights):
     """A weight of a sample is a factor of its learning rate."""
@@ -91,7 +104,7 @@ def test_partial_fit_is_a_pass_in_the_order_given(settings, weights):
             drawing, around = (DEFORMATION, 5, epoch, backend), background_of(images)
             images = deformation.deform(images, Y, *drawing, background=around)
         target, inputs = settings.get("target", 1.0), images.reshape(X.shape)
-        more = (None, target, weights, settings.get("alpha", 0.0))
+        more = (None, target, weights, 0.5 * (settings.get("alpha") == 0.5))
         losses.append(backend.train(network, inputs, Y, order, rates, *more).loss / total)
     assert same_weights(mlp.network_, network)
     assert mlp.loss_curve_ == pytest.approx(losses, rel=1e-5)  # kept to six digits

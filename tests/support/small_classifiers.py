@@ -13,7 +13,7 @@ DEFORMED = {"deformation": DEFORMATION, "image_shape": SHAPE}
 MODERN = {"activation": "relu", "loss": "cross-entropy", "init": "he"}
 
 #: The settings of the paper.
-PAPER = {"activation": "tanh", "loss": "squared", "init": "uniform", "decay": "factor"}
+PAPER = {"activation": "tanh", "loss": "squared", "init": "uniform", "decay": "factor", "alpha": 0}
 
 #: For modules of tests that train no longer than they must.
 SHORT = pytest.mark.filterwarnings("ignore:The loss still falls")
