@@ -53,10 +53,18 @@ static void learn_linear(const mlp_mixture *m, const float *x, int n, const floa
     }
 }
 
-static double probability(double loss)
+static double probability(const mlp_mixture *m, double loss)
 {
+    if (top_of(m)->activation == MLP_LINEAR) loss /= *m->error + 1e-30; /* of a normal error */
     const double p = mlp_exponential(-loss);
     return p > LEAST_PROBABILITY ? p : LEAST_PROBABILITY;
+}
+
+/* Mixes the outputs into the network's own. */
+static void mix(const mlp_mixture *m, float *own, const float *linear)
+{
+    for (int c = 0; c < top_of(m)->n_out; c++)
+        own[c] = (float)(*m->share * (double)own[c] + (1.0 - *m->share) * (double)linear[c]);
 }
 
 double mlp_mixture_step(const mlp_mixture *m, const float *x, const mlp_wanted *wanted, double rate,
@@ -74,8 +82,13 @@ double mlp_mixture_step(const mlp_mixture *m, const float *x, const mlp_wanted *
     float *own = m->sums, *linear = own + top->n_out, *deltas = linear + top->n_out;
     find_logits(m, x, sample.n, own, linear);
     const mlp_outcome outcome = mlp_judge(top, linear, wanted);
-    const double p = *m->share * probability(mlp_judge(top, own, wanted).loss);
-    const double q = (1.0 - *m->share) * probability(outcome.loss);
+    const double p = *m->share * probability(m, mlp_judge(top, own, wanted).loss);
+    const double q = (1.0 - *m->share) * probability(m, outcome.loss);
+    if (top->activation == MLP_LINEAR) {
+        mix(m, own, linear);
+        const double error = 2.0 * mlp_judge(top, own, wanted).loss;
+        *m->error += fmax(0.01, 1.0 / (*m->steps + 1.0)) * (error - *m->error);
+    }
     *m->share = (1.0 - REDISTRIBUTED) * p / (p + q) + REDISTRIBUTED / 2.0;
     mlp_output_deltas(NULL, top, linear, wanted, weight, &outcome, 0, top->n_out, deltas);
     learn_linear(m, x, sample.n, deltas);
@@ -87,12 +100,10 @@ double mlp_mixture_step(const mlp_mixture *m, const float *x, const mlp_wanted *
 void mlp_mixture_outputs(const mlp_mixture *m, const float *x, float *outputs)
 {
     const mlp_layer *top = top_of(m);
-    float *own = m->sums, *linear = own + top->n_out;
     double square;
     const mlp_sample sample = list_inputs(m, x, &square);
-    mlp_step_outputs(m->stepper, &sample, outputs);
-    find_logits(m, x, sample.n, own, linear);
-    for (int c = 0; c < top->n_out; c++)
-        outputs[c] = (float)(*m->share * (double)own[c] + (1.0 - *m->share) * (double)linear[c]);
+    mlp_step_outputs(m->stepper, &sample, m->sums);
+    find_logits(m, x, sample.n, outputs, m->sums);
+    mix(m, outputs, m->sums);
     mlp_finish_outputs(top, outputs, 1);
 }

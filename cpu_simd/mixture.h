@@ -14,13 +14,14 @@
 /* Rows of `average` and `linear` are those of the layer's inputs, that of the bias last, and have
  * n_out floats. */
 typedef struct {
-    const mlp_network *network; /* whose output layer is a softmax */
+    const mlp_network *network; /* whose output layer is a softmax, or linear */
     mlp_stepper *stepper;       /* its steps */
     float *average;             /* of the output layer's weights */
     float *linear;
     float *squares;  /* the sum of squared gradients of each weight in `linear` */
     double *share;   /* of the network; that of the linear softmax is the rest */
     double *steps;   /* learnt so far */
+    double *error;   /* of linear outputs: the mean squared error of late */
     int32_t *active; /* buffers: n_in + 1 */
     float *values;   /* n_in */
     float *rates;    /* a layer each */

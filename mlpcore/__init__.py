@@ -45,6 +45,7 @@ if TYPE_CHECKING:
     from mlpcore.estimators.classifier import OnlineMLPClassifier as OnlineMLPClassifier
     from mlpcore.estimators.deformer import ElasticDeformer as ElasticDeformer
     from mlpcore.estimators.stream import StreamMLPClassifier as StreamMLPClassifier
+    from mlpcore.estimators.stream import StreamMLPRegressor as StreamMLPRegressor
     from mlpcore.evaluation import Committee as Committee
     from mlpcore.evaluation import Evaluation as Evaluation
     from mlpcore.evaluation import evaluate as evaluate
@@ -65,7 +66,7 @@ _NAMES = {
     "mlpcore.errors": "InputError PictureWarning",
     "mlpcore.estimators.classifier": "OnlineMLPClassifier",
     "mlpcore.estimators.deformer": "ElasticDeformer",
-    "mlpcore.estimators.stream": "StreamMLPClassifier",
+    "mlpcore.estimators.stream": "StreamMLPClassifier StreamMLPRegressor",
     "mlpcore.evaluation": "Committee Evaluation evaluate",
     "mlpcore.inference": "TrainedClassifier export load",
     "mlpcore.network": "Network",

@@ -75,6 +75,7 @@ cdef extern from "mixture.h" nogil:
         float *squares
         double *share
         double *steps
+        double *error
         int32_t *active
         float *values
         float *rates

@@ -1,10 +1,11 @@
-"""The classifier for streams, with River's methods: one sample at a time."""
+"""The learners of streams, with River's methods: one sample at a time."""
 
 from __future__ import annotations
 
 import copy
 import math
-from collections.abc import Collection, Hashable, Sequence
+import secrets
+from collections.abc import Collection, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,13 +20,134 @@ from mlpcore.store.export import EstimatorNetwork
 from mlpcore.training.trainer import Diverged
 
 try:
-    from river.base import Classifier
+    from river.base import MiniBatchClassifier, MiniBatchRegressor
 except ImportError:
-    Classifier = object
+    MiniBatchClassifier = MiniBatchRegressor = object
+
+
+def _check_weight(name: str, weight: Any) -> None:
+    check_real(name, weight)
+    if not 0 <= weight < 3e38:
+        raise InputError(f"{name} {weight}: expected 0 or more, and less than 3e38")
 
 
 @dataclass(repr=False, eq=False)
-class StreamMLPClassifier(Classifier):  # type: ignore[misc]
+class _StreamMLP:
+    """What the learners of streams have in common. `StreamMLPClassifier` documents it."""
+
+    _mutable_attributes = frozenset({"learning_rate", "max_features"})  # River asks
+
+    hidden_layer_sizes: int | Sequence[int] | str = (50,)
+    learning_rate: float | None = None
+    max_features: int = 2**16
+    seed: int | None = 0
+
+    def __post_init__(self) -> None:
+        self._rate()
+        check_whole("max_features", self.max_features, 1, MAX_WIDTH)
+        if self.seed is not None:
+            check_whole("seed", self.seed, 0, 2**64 - 1)
+        hidden = hidden_layers_of(self.hidden_layer_sizes)
+        seed = secrets.randbits(64) if self.seed is None else self.seed
+        self._network = StreamNetwork(hidden, seed, self._labels())
+
+    def _labels(self) -> Collection[Hashable] | None:
+        """The labels known in advance; None for numbers."""
+        return None
+
+    # ---- one sample ------------------------------------------------------------------
+
+    def learn_one(self, x: Any, y: Any, w: float = 1.0) -> None:
+        """Learn a sample.
+
+        Parameters
+        ----------
+        x
+            A dictionary of named numbers, or (n,) numbers. A name with NaN is missing.
+        y
+            The label, any hashable object but None; of a regressor the number.
+        w
+            A factor of the learning rate, 0 or more. One that would make the step unstable is
+            lowered to what is stable; a warning tells of that before anything is learnt.
+
+        Raises
+        ------
+        InputError
+            When the sample cannot be used; nothing is learnt then.
+        Diverged
+            When the network has become useless, because the learning rate is too high.
+        """
+        if w != 1.0:
+            _check_weight("w", w)
+        loss = self._network.learn(x, y, self._rate(), w, self.max_features)
+        if not math.isfinite(loss):
+            raise Diverged(
+                f"training diverged at learning rate {self.learning_rate}: the loss is not "
+                "finite; expected a lower one, or None"
+            )
+
+    def _rate(self) -> float:
+        """The learning rate, which is 0 if the rule decides."""
+        rate = self.learning_rate
+        if rate is None:
+            return 0.0
+        if type(rate) is not float or not 0 < rate < 1:  # the usual ones take no time to check
+            check_rate("learning_rate", rate)
+        return rate
+
+    def predict_one(self, x: Any) -> Any:
+        """The answer to a sample."""
+        raise NotImplementedError
+
+    # ---- many ------------------------------------------------------------------------
+
+    def learn_many(self, X: Any, y: Any) -> None:
+        """Learn the rows of a pandas.DataFrame in their order, exactly as by `learn_one`.
+
+        Raises
+        ------
+        InputError
+            When a row cannot be used, or the columns would exceed `max_features`; nothing is
+            learnt then.
+        """
+        rows, answers = X.to_dict("records"), list(y)
+        if len(rows) != len(answers):
+            raise InputError(f"y of {len(answers)}: expected one for each of {len(rows)} rows of X")
+        for x, each in zip(rows, answers):
+            self._network.check(x, each)
+        if len({*X.columns, *self._network.columns}) > self.max_features:
+            raise InputError(
+                f"X of {len(X.columns)} columns: expected {self.max_features} features in all at "
+                "most, see max_features"
+            )
+        for x, each in zip(rows, answers):
+            self.learn_one(x, each)
+
+    def predict_many(self, X: Any) -> Any:
+        """What `predict_one` answers for each row of a pandas.DataFrame: a pandas.Series."""
+        import pandas
+
+        return pandas.Series([self.predict_one(x) for x in X.to_dict("records")], X.index)
+
+    # ---- what is known ---------------------------------------------------------------
+
+    @property
+    def feature_names_(self) -> list[Any]:
+        """The features known, in the order of the inputs."""
+        return list(self._network.columns)
+
+    @property
+    def network_(self) -> Network | None:
+        """The network that answers now."""
+        found = self._network.network
+        return None if found is None else found[0]
+
+    def __copy__(self) -> Any:
+        return copy.deepcopy(self)  # a network belongs to one stepper
+
+
+@dataclass(repr=False, eq=False)
+class StreamMLPClassifier(_StreamMLP, MiniBatchClassifier):  # type: ignore[misc]
     """A multilayer perceptron that learns from a stream, one sample at a time.
 
     Each `learn_one` is one step of back-propagation. Hidden neurons are rectifiers, outputs are a
@@ -37,7 +159,7 @@ class StreamMLPClassifier(Classifier):  # type: ignore[misc]
     before gets an input, and a new label an output; the other weights stay as they are. Features
     are scaled by their numbers so far; docs/streams.md says what a missing name stands for.
 
-    Where River is installed, this is a `river.base.Classifier`.
+    Where River is installed, this is a `river.base.MiniBatchClassifier`.
 
     Parameters
     ----------
@@ -46,12 +168,14 @@ class StreamMLPClassifier(Classifier):  # type: ignore[misc]
     learning_rate : float or None, default=None
         The factor of the gradient in each step of the network. None is 0.1, or less for long
         samples: 0.1 min(1, sqrt(3 / (1 + |x|^2))).
-    classes : sequence of hashable or None, default=None
-        Labels known in advance. Others can still appear: 256 in all.
     max_features : int, default=65536
         A sample whose names would exceed this number is refused.
-    seed : int, default=0
-        Seed of the initial weights, 0 to 2**64 - 1.
+    seed : int or None, default=0
+        Seed of the initial weights, 0 to 2**64 - 1. None draws one.
+    classes : sequence of hashable or None, default=None
+        Labels known in advance. Others can still appear: 256 in all.
+    class_weight : dict or None, default=None
+        Factors of the weights of samples, by label; 1 for labels that it lacks.
 
     Attributes
     ----------
@@ -74,65 +198,26 @@ class StreamMLPClassifier(Classifier):  # type: ignore[misc]
     """
 
     _multiclass = True  # River asks
+    _mutable_attributes = _StreamMLP._mutable_attributes | {"class_weight"}
 
-    hidden_layer_sizes: int | Sequence[int] | str = (50,)
-    learning_rate: float | None = None
     classes: Collection[Hashable] | None = None
-    max_features: int = 2**16
-    seed: int = 0
+    class_weight: Mapping[Any, float] | None = None
 
-    def __post_init__(self) -> None:
-        hidden, labels = hidden_layers_of(self.hidden_layer_sizes), self.classes
+    def _labels(self) -> Collection[Hashable]:
+        labels, weights = self.classes, self.class_weight
         if isinstance(labels, str) or not isinstance(labels, Collection | None):
             raise InputError(f"classes {labels!r}: expected a list of labels or None")
-        self._rate()
-        check_whole("max_features", self.max_features, 1, MAX_WIDTH)
-        check_whole("seed", self.seed, 0, 2**64 - 1)
-        labels = () if labels is None else labels
-        self._network = StreamNetwork(hidden, self.seed, labels)
-
-    # ---- one sample ------------------------------------------------------------------
+        if not isinstance(weights, Mapping | None):
+            raise InputError(f"class_weight {weights!r}: expected a dictionary of weights or None")
+        for label, weight in (weights or {}).items():
+            _check_weight(f"class_weight of {label!r}", weight)
+        return () if labels is None else labels
 
     def learn_one(self, x: Any, y: Hashable, w: float = 1.0) -> None:
-        """Learn a sample.
-
-        Parameters
-        ----------
-        x
-            A dictionary of named numbers, or (n,) numbers.
-        y
-            The label: any hashable object but None.
-        w
-            A factor of the learning rate, 0 or more. One that would make the step unstable is
-            lowered to what is stable; a warning tells of that before anything is learnt.
-
-        Raises
-        ------
-        InputError
-            When the sample cannot be used; nothing is learnt then.
-        Diverged
-            When the network has become useless, because the learning rate is too high.
-        """
-        rate = self._rate()
-        if w != 1.0:
-            check_real("w", w)
-            if not 0 <= w < 3e38:
-                raise InputError(f"w {w}: expected 0 or more, and less than 3e38")
-        loss = self._network.learn(x, y, rate, w, self.max_features)
-        if not math.isfinite(loss):
-            raise Diverged(
-                f"training diverged at learning rate {self.learning_rate}: the loss is not "
-                "finite; expected a lower one, or None"
-            )
-
-    def _rate(self) -> float:
-        """The learning rate, which is 0 if the rule decides."""
-        rate = self.learning_rate
-        if rate is None:
-            return 0.0
-        if type(rate) is not float or not 0 < rate < 1:  # the usual ones take no time to check
-            check_rate("learning_rate", rate)
-        return rate
+        if self.class_weight is not None and isinstance(y, Hashable):
+            _check_weight("w", w)
+            w *= self.class_weight.get(y, 1.0)
+        super().learn_one(x, y, w)
 
     def predict_one(self, x: Any) -> Any:
         """The label that fits a sample best; None if no label is known yet."""
@@ -150,23 +235,17 @@ class StreamMLPClassifier(Classifier):  # type: ignore[misc]
         shares /= shares.sum()
         return dict(zip(labels, shares.tolist()))
 
-    # ---- what is known ---------------------------------------------------------------
+    def predict_proba_many(self, X: Any) -> Any:
+        """What `predict_proba_one` answers for each row of a pandas.DataFrame: another one."""
+        import pandas
+
+        rows = [self.predict_proba_one(x) for x in X.to_dict("records")]
+        return pandas.DataFrame(rows, X.index, self.classes_)
 
     @property
     def classes_(self) -> list[Any]:
         """The labels known, in the order of the outputs."""
         return list(self._network.codes)
-
-    @property
-    def feature_names_(self) -> list[Any]:
-        """The features known, in the order of the inputs."""
-        return list(self._network.columns)
-
-    @property
-    def network_(self) -> Network | None:
-        """The network that answers now."""
-        found = self._network.network
-        return None if found is None else found[0]
 
     def _for_export(self) -> EstimatorNetwork:
         of = copy.copy(self._network)  # which other threads do not change
@@ -181,9 +260,42 @@ class StreamMLPClassifier(Classifier):  # type: ignore[misc]
             standardisation=found[1],
         )
 
-    def __copy__(self) -> Any:
-        return copy.deepcopy(self)  # a network belongs to one stepper
+
+@dataclass(repr=False, eq=False)
+class StreamMLPRegressor(_StreamMLP, MiniBatchRegressor):  # type: ignore[misc]
+    """A multilayer perceptron that learns numbers from a stream, one sample at a time.
+
+    As `StreamMLPClassifier`, with one linear output and the squared loss. The targets are scaled as
+    features are: by their running mean and deviation, and cut to 5.
+
+    Where River is installed, this is a `river.base.MiniBatchRegressor`.
+
+    Parameters
+    ----------
+    hidden_layer_sizes, learning_rate, max_features, seed
+        As those of `StreamMLPClassifier`.
+
+    Attributes
+    ----------
+    feature_names_, network_
+        As those of `StreamMLPClassifier`.
+
+    Examples
+    --------
+    >>> mlp = StreamMLPRegressor()
+    >>> for step in range(1000):
+    ...     mlp.learn_one({"x": step % 7, "y": step % 3}, (step % 7) * (step % 3))
+    >>> round(mlp.predict_one({"x": 6, "y": 2}))
+    12
+    """
+
+    def predict_one(self, x: Any) -> float:
+        """The number for a sample; 0 before the first has been learnt."""
+        found = self._network.predict(x)
+        return 0.0 if found is None else float(found)
 
 
-StreamMLPClassifier.__module__ = "mlpcore"  # where pickles look for it; this module may move
-del StreamMLPClassifier.__dataclass_fields__  # Dask and others would compare nothing else
+for _learner in (StreamMLPClassifier, StreamMLPRegressor):
+    _learner.__module__ = "mlpcore"  # where pickles look for it; this module may move
+    del _learner.__dataclass_fields__  # Dask and others would compare nothing else
+del _StreamMLP.__dataclass_fields__

@@ -5,7 +5,6 @@ from typing import Any
 
 from mlpcore.network.network import Network
 from mlpcore.network.standardisation import Standardisation
-from mlpcore.typing import Float32Array
 
 __all__ = ["StreamNetwork"]
 
@@ -20,11 +19,10 @@ class StreamNetwork:
         self,
         hidden: tuple[int, ...],
         seed: int,
-        labels: Iterable[Hashable] = (),
+        labels: Iterable[Hashable] | None = (),
     ) -> None: ...
-    def learn(
-        self, x: Any, y: Hashable, rate: float, weight: float, max_features: int
-    ) -> float: ...
-    def predict(self, x: Any) -> Float32Array | None: ...
+    def check(self, x: Any, y: Any) -> None: ...
+    def learn(self, x: Any, y: Any, rate: float, weight: float, max_features: int) -> float: ...
+    def predict(self, x: Any) -> Any: ...
     @property
     def network(self) -> tuple[Network, Standardisation] | None: ...

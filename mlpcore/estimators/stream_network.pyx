@@ -20,6 +20,7 @@ from mlpcore.backends.affine import N_LABELS
 from mlpcore.checks import NUMBERS, check_array_like
 from mlpcore.errors import InputError, brief
 from mlpcore.estimators.unstable_steps import UNSTABLE
+from mlpcore.network.activation import LEAST_SQUARES
 from mlpcore.network.standardisation import Standardisation
 
 from mlpcore.backends.cpu_simd cimport mlp_mixture, mlp_wanted
@@ -27,9 +28,6 @@ from mlpcore.backends.simd cimport CStepper
 from mlpcore.network.network cimport Network, mlp_layer, mlp_network
 
 __all__ = ["StreamNetwork"]
-
-#: Hidden neurons and loss.
-KIND = "relu", "cross-entropy"
 
 #: The square of the greatest norm of a sample; its numbers are then finite as float32.
 cdef double MAX_SQUARE = 1e76
@@ -114,7 +112,9 @@ cdef class Features:
 cdef class Sample:
     cdef Features features
     cdef bytes memory
-    cdef double *values  # (features.n,) in `memory`
+    cdef double *values  # (features.n,) in `memory`; NaN of an array's missing ones
+    cdef double target  # of a regressor
+    cdef double centre, scale  # the answer of a regressor is centre + scale output
 
 
 cdef class Model:
@@ -126,24 +126,26 @@ cdef class Model:
     cdef CStepper stepper
     cdef mlp_mixture c
     cdef float[::1] row  # the inputs of a sample, and a 1
-    cdef double[:, ::1] table  # (inputs, 5): the `statistics` of each
+    cdef double[:, ::1] table  # (inputs + 1, 5): the `statistics` of each, and of the target
     cdef float[:, ::1] average, linear, squares  # as in `mlp_mixture`
-    cdef double[::1] progress  # its share and steps
+    cdef double[::1] progress  # its share, steps and error
+    cdef Py_ssize_t n_in
     cdef int32_t[::1] active  # buffers, as the following
     cdef float[::1] values, rates, sums
 
     def __init__(self, network):
         n_in, *_, n_out = network.layer_sizes
+        self.n_in = n_in
         # A stepper for one core: more would wait for each other longer than they compute.
         self.stepper = backends.get("cpu", threads=1).stepper(network)
-        self.row, self.table = np.zeros(n_in + 1, np.float32), np.zeros((n_in, 5))
+        self.row, self.table = np.zeros(n_in + 1, np.float32), np.zeros((n_in + 1, 5))
         self.row[n_in] = 1.0
         *_, weights = network.weights
         *_, biases = network.biases
         self.average = np.ascontiguousarray(np.vstack([weights.T, biases]))
         self.linear = np.zeros((n_in + 1, n_out), np.float32)
         self.squares = np.zeros((n_in + 1, n_out), np.float32)
-        self.progress = np.array([0.5, 0.0])
+        self.progress = np.array([0.5, 0.0, 1.0])
         self.active = np.empty(n_in + 1, np.int32)
         self.values, self.rates, self.sums = (
             np.empty(n, np.float32) for n in (n_in, network.n_layers, 3 * n_out)
@@ -152,6 +154,7 @@ cdef class Model:
         self.c.average, self.c.linear = &self.average[0, 0], &self.linear[0, 0]
         self.c.squares = &self.squares[0, 0]
         self.c.share, self.c.steps = &self.progress[0], &self.progress[1]
+        self.c.error = &self.progress[2]
         self.c.active, self.c.values = &self.active[0], &self.values[0]
         self.c.rates, self.c.sums = &self.rates[0], &self.sums[0]
 
@@ -163,14 +166,19 @@ cdef class Model:
         other.stepper.store(other.stepper.model)
         copy_weights(&other.stepper.model.c, &self.stepper.model.c)
         self.stepper.load()
-        memcpy(&self.table[0, 0], &other.table[0, 0], sizeof(statistics) * other.table.shape[0])
+        memcpy(&self.table[0, 0], &other.table[0, 0], sizeof(statistics) * other.n_in)
+        memcpy(&self.table[self.n_in, 0], &other.table[other.n_in, 0], sizeof(statistics))
         copy_rows(other.average, self.average)
         copy_rows(other.linear, self.linear)
         copy_rows(other.squares, self.squares)
-        self.progress[0], self.progress[1] = other.progress[0], other.progress[1]
+        memcpy(&self.progress[0], &other.progress[0], sizeof(double) * self.progress.shape[0])
+
+    cdef statistics *known(self, Py_ssize_t column) noexcept:
+        return <statistics *>&self.table[column, 0]
 
     def copy(self):
-        cdef Model result = Model(Network(self.stepper.model.layer_sizes, None, *KIND))
+        cdef Network own = self.stepper.model
+        cdef Model result = Model(Network(own.layer_sizes, None, own.activation, own.loss))
         result.take(self)
         return result
 
@@ -199,11 +207,11 @@ cdef class Model:
         n_out, share = linear.shape[1], np.float32(self.progress[0])
         rows, biases = linear[:n_in].T, linear[-1]
         sizes = [n_in, *(size + 2 * n_out for size in own.layer_sizes[1:-1]), n_out]
-        result = Network(sizes, None, *KIND)
+        result = Network(sizes, None, own.activation, own.loss)
         if own.n_layers == 1:
             result.weights[0] = share * average[:n_in].T + (1 - share) * rows
             result.biases[0] = share * average[-1] + (1 - share) * biases
-            return result
+            return self.unscaled(result)
         rest = (1 - share) * np.eye(n_out)
         result.weights[0] = np.vstack([own.weights[0][:, :n_in], rows, -rows])
         result.biases[0] = np.hstack([own.biases[0], biases, -biases])
@@ -214,7 +222,22 @@ cdef class Model:
             result.biases[i][:n] = own.biases[i]
         result.weights[-1] = np.hstack([share * average[:-1].T, rest, -rest])
         result.biases[-1] = share * average[-1]
-        return result
+        return self.unscaled(result)
+
+    @cython.wraparound(True)
+    cdef unscaled(self, network):
+        """A network, whose outputs become those that a regressor answers."""
+        cdef double centre = 0.0, scale = 1.0
+        if network.loss == LEAST_SQUARES:
+            self.find_answer(&centre, &scale)
+            network.weights[-1] *= np.float32(scale)
+            network.biases[-1] = network.biases[-1] * scale + centre
+        return network
+
+    cdef void find_answer(self, double *centre, double *scale) noexcept:
+        """What a regressor answers is centre + scale output."""
+        cdef statistics *target = self.known(self.n_in)
+        centre[0], scale[0] = target.mean, 1.0 / target.factor if target.factor else 0.0
 
     def standardisation(self, n_in):
         """The formula by which the first inputs are made."""
@@ -222,7 +245,7 @@ cdef class Model:
         cdef Py_ssize_t k
         scales = []
         for k in range(n_in):
-            find_scale(<statistics *>&self.table[k, 0], self.progress[1], &centre, &factor)
+            find_scale(self.known(k), self.progress[1], &centre, &factor)
             scales.append((centre, factor))
         means, factors = zip(*scales) if scales else ((), ())
         return Standardisation(means, factors, GREATEST)
@@ -242,8 +265,8 @@ cdef class StreamNetwork:
         Sizes of the hidden layers.
     seed : int
         Of the initial weights.
-    labels : iterable of hashable
-        Those that are known in advance.
+    labels : iterable of hashable or None
+        Those that are known in advance; None if the answers are numbers.
 
     Attributes
     ----------
@@ -259,16 +282,16 @@ cdef class StreamNetwork:
     cdef readonly list labels
     cdef tuple hidden
     cdef object seed
-    cdef bint named
+    cdef bint named, numeric
     cdef Features last  # those of the last sample
     cdef Model model
     cdef object lock  # of whoever adds names and labels
     cdef bint locked
 
     def __init__(self, hidden, seed, labels=()):
-        self.hidden, self.seed = hidden, seed
+        self.hidden, self.seed, self.numeric = hidden, seed, labels is None
         self.columns, self.codes, self.named = {}, {}, False
-        for label in labels:
+        for label in labels or ():
             self._check_label(label)
             self.codes.setdefault(label, len(self.codes))
         self.labels = list(self.codes)
@@ -289,12 +312,17 @@ cdef class StreamNetwork:
         """
         cdef Sample sample = self._read(x)
         cdef double loss
-        self._check_label(y)
+        self._check_answer(sample, y)
         if weight > 1:
             weight = self._stable(sample, rate, weight)
-        while not self._step(sample, self.codes.get(y, N_LABELS), rate, weight, &loss):
+        while not self._step(sample, 0 if self.numeric else self.codes.get(y, N_LABELS), rate,
+                             weight, &loss):
             self._grow(sample, y, max_features)
         return loss
+
+    def check(self, x, y):
+        """Raise the InputError of `learn`, unless it is one of too many names."""
+        self._check_answer(self._read(x), y)
 
     cdef double _stable(self, Sample sample, double rate, double weight) except -1.0:
         """The weight, or the greatest one whose step is stable, of which a warning tells."""
@@ -311,7 +339,9 @@ cdef class StreamNetwork:
         return greatest
 
     def predict(self, x):
-        """The outputs for a sample, (n_classes,) float32; None before the first has been learnt.
+        """The outputs for a sample, (n_classes,) float32, or the number that is the answer.
+
+        None before the first sample has been learnt.
 
         Names without an input are left out.
         """
@@ -321,7 +351,7 @@ cdef class StreamNetwork:
         while True:
             outputs = np.empty(self.model.stepper.n_classes, np.float32)
             if self._predict(sample, outputs):
-                return outputs
+                return sample.centre + sample.scale * outputs[0] if self.numeric else outputs
             sample.features = self._find(sample.features.names, sample.features.named)
 
     # Nothing in the following four functions runs Python code, so they are atomic.
@@ -332,12 +362,18 @@ cdef class StreamNetwork:
         cdef Features features = sample.features
         cdef Model model = self.model
         cdef mlp_wanted wanted
+        cdef statistics *known
+        cdef float target = 0.0
         if model is None or code >= model.stepper.n_classes:
             return False
-        if len(features.new) or features.end > model.table.shape[0]:
+        if len(features.new) or features.end > model.n_in:
             return False
         self._write(sample, True)
-        wanted.label = <int>code
+        if self.numeric:
+            known = model.known(model.n_in)
+            known[0] = learnt(known[0], sample.target, model.progress[1] + 1.0)
+            target = <float>scaled(known, sample.target, model.progress[1] + 1.0)
+        wanted.label, wanted.values = <int>code, &target
         loss[0] = model.stepper.learn(&model.c, &model.row[0], &wanted, rate, weight)
         return True
 
@@ -349,9 +385,8 @@ cdef class StreamNetwork:
         cdef statistics known
         for k in range(sample.features.n if model is not None else 0):
             column = sample.features.columns[k]
-            if 0 <= column < model.table.shape[0]:  # a new name is 0
-                known = (<statistics *>&model.table[0, 0])[column]
-                known = learnt(known, sample.values[k], model.progress[1] + 1.0)
+            if 0 <= column < model.n_in and sample.values[k] == sample.values[k]:  # others are 0
+                known = learnt(model.known(column)[0], sample.values[k], model.progress[1] + 1.0)
                 value = scaled(&known, sample.values[k], model.progress[1] + 1.0)
                 square += value * value
         return square
@@ -364,6 +399,7 @@ cdef class StreamNetwork:
         if outputs.shape[0] != model.stepper.n_classes:
             return False
         self._write(sample, False)
+        model.find_answer(&sample.centre, &sample.scale)
         model.stepper.outputs(&model.c, &model.row[0], &outputs[0])
         return True
 
@@ -371,8 +407,8 @@ cdef class StreamNetwork:
         """Write the inputs of a sample, and learn its statistics if wanted."""
         cdef Features features = sample.features
         cdef Model model = self.model
-        cdef statistics *known = <statistics *>&model.table[0, 0]
-        cdef Py_ssize_t k, column, capacity = model.table.shape[0]
+        cdef statistics *known = model.known(0)
+        cdef Py_ssize_t k, column, capacity = model.n_in
         cdef const double *values = sample.values
         cdef const Py_ssize_t *columns = features.columns
         cdef float *row = &model.row[0]
@@ -382,6 +418,9 @@ cdef class StreamNetwork:
         for k in range(features.n):
             column = columns[k]
             if not 0 <= column < capacity:
+                continue
+            if values[k] != values[k]:
+                row[column] = 0.0
                 continue
             if learn:
                 known[column] = learnt(known[column], values[k], total)
@@ -409,7 +448,8 @@ cdef class StreamNetwork:
         except (TypeError, ValueError, OverflowError):
             raise InputError(f"x {brief(x)}: expected numbers") from None
         for k in range(len(names)):
-            square += sample.values[k] * sample.values[k]
+            if sample.values[k] == sample.values[k]:
+                square += sample.values[k] * sample.values[k]
         if not square < MAX_SQUARE:
             raise InputError(f"x {brief(x)}: expected finite numbers, less than 1e38")
         if not named:
@@ -425,12 +465,20 @@ cdef class StreamNetwork:
         cdef Features last = self.last
         cdef dict mapping = x if type(x) is dict else dict(x)
         cdef list names = PyDict_Keys(mapping), numbers = PyDict_Values(mapping)
-        cdef Py_ssize_t k
+        cdef Py_ssize_t k, n = 0
+        cdef double total = 0.0
         if len(names) != len(numbers):
             raise TypeError("a mapping that changes")
         allocate(sample, len(names))
         for k in range(len(names)):
             sample.values[k] = number_of(numbers[k])
+            total += sample.values[k]
+        if total != total:  # some are NaN: their names are missing
+            for k in range(len(names)):
+                if sample.values[k] == sample.values[k]:
+                    sample.values[n], names[n] = sample.values[k], names[k]
+                    n += 1
+            del names[n:]
         return last.names if last.named and names == last.names else names
 
     cdef list _read_numbers(self, Sample sample, x):
@@ -484,6 +532,17 @@ cdef class StreamNetwork:
         if self.columns and n != len(self.columns):
             raise InputError(f"x of {n} numbers: expected {len(self.columns)}, as before")
 
+    cdef _check_answer(self, Sample sample, y):
+        if not self.numeric:
+            self._check_label(y)
+            return
+        try:
+            sample.target = number_of(y)
+        except (TypeError, ValueError, OverflowError):
+            raise InputError(f"y {brief(y)}: expected a number") from None
+        if not sample.target * sample.target < MAX_SQUARE:
+            raise InputError(f"y {y}: expected a finite number, less than 1e38")
+
     def _check_label(self, y):
         try:
             if y in self.codes:
@@ -521,11 +580,12 @@ cdef class StreamNetwork:
     def _add(self, list names, bint named, y, max_features):
         cdef Features features = self._find(names, named)  # again, for others may have added some
         cdef Py_ssize_t n = len(self.columns) + len(features.new)
-        cdef Py_ssize_t capacity = 0 if self.model is None else self.model.table.shape[0]
+        cdef Py_ssize_t capacity = 0 if self.model is None else self.model.n_in
         self._check_kind(names, named)
         if not named:
             self._check_length(features.n)
-        self._check_label(y)
+        if not self.numeric:
+            self._check_label(y)
         if n > max_features:
             raise InputError(
                 f"x has {len(features.new)} new features beside the {len(self.columns)} known: "
@@ -537,10 +597,12 @@ cdef class StreamNetwork:
             new = sorted(new, key=lambda name: (str(name), repr(name)))
         if n > capacity:
             capacity = 2 * n if named else n
-        sizes = (max(capacity, 1), *self.hidden, len(self.codes) + (y not in self.codes))
+        n_out = 1 if self.numeric else len(self.codes) + (y not in self.codes)
+        sizes = (max(capacity, 1), *self.hidden, n_out)
         cdef Model model = None
         if self.model is None or self.model.stepper.model.layer_sizes != sizes:
-            network = Network(sizes, self.seed, *KIND, "glorot")
+            loss = LEAST_SQUARES if self.numeric else "cross-entropy"
+            network = Network(sizes, self.seed, "relu", loss, "glorot")
             # As for a layer of so many inputs as this sample has, whatever the room for others.
             fans = sizes[0] + sizes[1], max(features.n, 1) + sizes[1]
             network.weights[0] *= np.float32((fans[0] / fans[1]) ** 0.5)
@@ -549,8 +611,9 @@ cdef class StreamNetwork:
         self.named = named
         for name in new:
             self.columns[name] = len(self.columns)
-        self.codes.setdefault(y, len(self.codes))
-        self.labels = list(self.codes)
+        if not self.numeric:
+            self.codes.setdefault(y, len(self.codes))
+            self.labels = list(self.codes)
         if model is not None:
             self._move(model)
 
@@ -562,7 +625,7 @@ cdef class StreamNetwork:
 
     def __reduce__(self):
         state = self._exclusively(self._state)
-        return StreamNetwork, (self.hidden, self.seed, self.labels), state
+        return StreamNetwork, (self.hidden, self.seed, None if self.numeric else self.labels), state
 
     def _state(self):
         model = None if self.model is None else self.model.copy()

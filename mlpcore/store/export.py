@@ -217,6 +217,7 @@ def estimator_to_onnx(estimator: EstimatorNetwork) -> bytes:
         inputs = graph.add("Mul", inputs, np.array(scale.factors))
         inputs = graph.add("Cast", inputs, to=graph.onnx.TensorProto.FLOAT)
         inputs = graph.add("Clip", inputs, -scale.limit, scale.limit)
+        inputs = graph.add("Where", graph.add("IsNaN", inputs), 0.0, inputs)  # a missing name
     outputs = add_layers(graph, inputs, network)
     best = graph.add("ArgMax", outputs, axis=1, keepdims=0)
     graph.add("Gather", classes.astype(label), best, axis=0, name="label")

@@ -59,6 +59,7 @@ PARAMETERS = {
         "hidden_layer_sizes": [(0,), "wide"],
         "learning_rate": [0, "fast"],
         "classes": [3, "ab", [[1]], range(257)],
+        "class_weight": ["balanced", {1: -1.0}, {1: "2"}, {1: math.nan}],
         "max_features": [0],
         "seed": [-1],
     },
@@ -181,10 +182,9 @@ NO_ROWS = (
 
 #: Samples, labels and weights that a classifier for streams refuses, which learns such samples.
 SAMPLES = [
-    (NAMED, {"n1": math.nan}, {}, "finite"),
     (NAMED, {"n1": -math.inf}, {}, "finite"),
     (NAMED, {"n1": 1e39}, {}, "finite"),
-    (NAMED, {"new": 1, "n1": math.nan}, {"y": "new"}, "finite"),
+    (NAMED, {"new": 1, "n1": math.inf}, {"y": "new"}, "finite"),
     *((NAMED, {"n1": bad}, {}, "numbers") for bad in NO_NUMBERS),
     (NAMED, dict.fromkeys(range(4), 1), {}, "max_features"),
     (NAMED, ROW, {}, "dictionary"),

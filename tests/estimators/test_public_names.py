@@ -7,7 +7,14 @@ import sys
 
 import pytest
 
-from mlpcore import ElasticDeformer, OnlineMLPClassifier, StreamMLPClassifier
+from mlpcore import (
+    ElasticDeformer,
+    OnlineMLPClassifier,
+    StreamMLPClassifier,
+    StreamMLPRegressor,
+)
+
+ESTIMATORS = [ElasticDeformer, OnlineMLPClassifier, StreamMLPClassifier, StreamMLPRegressor]
 
 
 def test_importing_mlpcore_loads_no_heavy_library_and_starts_no_thread(tmp_path):
@@ -22,7 +29,7 @@ def test_importing_mlpcore_loads_no_heavy_library_and_starts_no_thread(tmp_path)
     subprocess.run([sys.executable, "-c", code], check=True, cwd=tmp_path)
 
 
-@pytest.mark.parametrize("estimator", [ElasticDeformer, OnlineMLPClassifier, StreamMLPClassifier])
+@pytest.mark.parametrize("estimator", ESTIMATORS)
 def test_pickles_do_not_name_the_module_and_dask_tells_what_was_learnt(estimator):
     """Otherwise Dask would take the predictions of one for those of another."""
     texts = {argument for _, argument, _ in pickletools.genops(pickle.dumps(estimator()))}

@@ -223,6 +223,7 @@ def test_classifiers_for_streams(kind, names, hidden):
         model.learn_one(sample(row), names[y == 0])
     features = json.loads(exported(model, rows)[2]["features"])
     order = ["cab".index(name) if kind == "names" else int(name) for name in features]
+    rows[:9, 1] = np.nan
     label, probabilities, metadata = exported(model, 4 * rows[:, order])  # some are cut
     assert json.loads(metadata["classes"]) == model.classes_
     assert label.tolist() == [model.predict_one(sample(4 * row)) for row in rows]
