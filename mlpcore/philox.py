@@ -37,6 +37,7 @@ _MULTIPLIERS = (0xD2511F53, 0xCD9E8D57)
 _WEYL = (0x9E3779B9, 0xBB67AE85)
 _LOW = 0xFFFFFFFF
 _FEW = 8  # counters that plain integers handle faster than arrays do
+_AT_ONCE = 1 << 16  # counters of one draw, whose 64-bit words stay in the cache
 
 
 def split_seed(seed: int) -> tuple[int, int]:
@@ -104,16 +105,19 @@ def permutation(n: int, seed: int, epoch: int) -> Int32Array:
     >>> permutation(6, seed=1, epoch=0)
     array([4, 2, 3, 0, 1, 5], dtype=int32)
     """
-    words = philox4x32(counters(np.arange(n), 0, epoch, ORDER), seed).astype(np.uint64)
-    return np.argsort(words[:, 0] << 32 | words[:, 1], kind="stable").astype(np.int32)
+    keys = np.empty(n, np.uint64)
+    for begin in range(0, n, _AT_ONCE):
+        part = np.arange(begin, min(begin + _AT_ONCE, n))
+        words = philox4x32(counters(part, 0, epoch, ORDER), seed).astype(np.uint64)
+        keys[part] = words[:, 0] << 32 | words[:, 1]
+    return np.argsort(keys, kind="stable").astype(np.int32)
 
 
 def initial_values(n: int, seed: int, layer: int) -> Float32Array:
     """Return `n` float32 values, uniform in [-1, 1], for the weights and biases of a layer."""
     values = np.empty(n, dtype=np.float32)
-    step = 1 << 18  # values of one draw, whose 64-bit words stay in the cache
-    for begin in range(0, n, step):
-        end = min(begin + step, n)
+    for begin in range(0, n, 4 * _AT_ONCE):
+        end = min(begin + 4 * _AT_ONCE, n)
         blocks = np.arange(begin // 4, (end + 3) // 4)
         words = philox4x32(counters(blocks, layer, 0, WEIGHTS), seed)
         values[begin:end] = to_uniform(words).ravel()[: end - begin]

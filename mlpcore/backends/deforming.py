@@ -94,11 +94,13 @@ class Deforming(ABC):
     def take(
         self, array: BackendArray, rows: BackendArray, out: BackendArray | None = None
     ) -> BackendArray:
-        """Rows (m, ...) of an array: one of `put`, or one in a file.
+        """Rows (m, ...) of an array that `put` returned, which may be `BytesOnDisk`.
 
         `rows` is (m,) int32. The result is `out` if given, else a new array where `put` would have
         put it.
         """
+        if not isinstance(array, np.ndarray):
+            return np.asarray(array[rows])
         return np.take(array, rows, 0, out, "clip")
 
     def to_inputs(

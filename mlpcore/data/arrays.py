@@ -21,6 +21,7 @@ from mlpcore.checks import (
     check_whole,
     real_array,
 )
+from mlpcore.data.on_disk import BytesOnDisk
 from mlpcore.data.pixels import MAX_SIDE
 from mlpcore.errors import InputError, brief
 from mlpcore.typing import AnyArray, ArrayLike
@@ -117,9 +118,12 @@ def _to_images(values: ArrayLike, name: str) -> AnyArray:
     They may have an axis of one channel, (n, h, w, 1) or (n, 1, h, w), or be rows of the pixels of
     squares, (n, h h).
     """
-    images: AnyArray = real_array(name, _to_list(values, name))
+    images: Any = values
+    if not isinstance(values, BytesOnDisk):
+        images = real_array(name, _to_list(values, name))
     if images.ndim == 4 and 1 in (images.shape[1], images.shape[3]):
-        images = images[:, 0] if images.shape[1] == 1 else images[..., 0]
+        sides = images.shape[2:] if images.shape[1] == 1 else images.shape[1:3]
+        images = images.reshape(-1, *sides)
     if images.ndim == 2 and (side := math.isqrt(images.shape[1])) ** 2 == images.shape[1]:
         images = images.reshape(-1, side, side)
     sides = images.shape[1:]

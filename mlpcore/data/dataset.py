@@ -20,6 +20,7 @@ from msgspec import structs
 from mlpcore.data import mnist, readers
 from mlpcore.data.arrays import FORMATS, TEST_SIZE, Part, check_parts
 from mlpcore.data.idx import md5, read_idx
+from mlpcore.data.on_disk import BytesOnDisk
 from mlpcore.data.pixels import (
     BYTES,
     DIGITS_PIXELS,
@@ -58,7 +59,8 @@ class Dataset:
     name : str
         "MNIST", "scikit-learn digits", the name of the folder or file, or one that was given.
     train_pixels, test_pixels : numpy.ndarray, shape (n, *pixels.pixel_shape)
-        Pictures as they came, of any real type.
+        Pictures as they came, of any real type. Where they are many bytes in a file, they stay
+        there (`mlpcore.data.on_disk`): `numpy.asarray` reads them, or some of them.
     train_labels, test_labels : numpy.ndarray of uint8, shape (n,)
         All are below `n_classes`. The training set has every label of the test set.
     n_classes : int
@@ -376,6 +378,8 @@ def _make(
 ) -> Dataset:
     """Make a data set of what `check_parts` returns."""
     pixels = _pixels_of(train, test, value_range)
+    if not pixels.whole:
+        train, test = (part._replace(images=np.asarray(part.images)) for part in (train, test))
     for each in (train, test):
         pixels.check(each.images, each.images_name)
     labels = {label: place for place, label in enumerate(classes.tolist())}
@@ -387,7 +391,11 @@ def _make(
         np.array([labels[label] for label in each.labels.tolist()], np.uint8)
         for each in (train, test)
     ]
-    arrays = train.images, codes[0], test.images, codes[1]  # in the order of `idx.FILES`
+    images: list[Any] = [
+        each.images if isinstance(each.images, BytesOnDisk) else np.ascontiguousarray(each.images)
+        for each in (train, test)
+    ]
+    arrays = images[0], codes[0], images[1], codes[1]  # in the order of `idx.FILES`
     files = [*zip(arrays, mnist.MD5.values())][::-1]  # short ones first, which suffice for others
     if pixels.whole and all(md5(array) == known for array, known in files):
         name = MNIST
@@ -396,10 +404,7 @@ def _make(
         name = f"{name}, another than the published"
     return Dataset(
         shown(name or source),
-        np.ascontiguousarray(train.images),
-        codes[0],
-        np.ascontiguousarray(test.images),
-        codes[1],
+        *arrays,
         n_classes=len(classes),
         source=source,
         similar_labels=similar,

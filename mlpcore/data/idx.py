@@ -32,6 +32,7 @@ from typing import IO, Any
 
 import numpy as np
 
+from mlpcore.data import on_disk
 from mlpcore.data.arrays import MAX_BYTES, Part, check_ratio
 from mlpcore.data.pixels import MAX_SIDE
 from mlpcore.errors import InputError, shown
@@ -59,7 +60,7 @@ QMNIST_COLUMNS = 8
 
 
 def read_idx(path: StrPath, limit: int = MAX_BYTES) -> AnyArray:
-    """Read an IDX file.
+    """Read an IDX file into memory.
 
     Parameters
     ----------
@@ -110,6 +111,20 @@ def decode(file: IO[bytes], name: str, limit: int = MAX_BYTES) -> AnyArray:
             f"header, found {found}"
         )
     return np.frombuffer(data, kind).astype(kind.newbyteorder("=")).reshape(shape)
+
+
+def _open(path: Path, limit: int) -> AnyArray | on_disk.BytesOnDisk:
+    """The array of an IDX file: `BytesOnDisk` if it holds many pictures, of bytes, unzipped."""
+    with open_regular(path) as file:
+        size = os.fstat(file.fileno()).st_size
+        if size > on_disk.IN_MEMORY and file.read(4) == header(())[:2] + b"\x08\x03":
+            file.seek(0)
+            _, shape = _read_header(file, shown(path), size)
+            start = len(header(shape))
+            if start + math.prod(shape) == size:
+                return on_disk.BytesOnDisk(file, shown(path), start, shape)
+        file.seek(0)
+        return decode(file, shown(path), limit)
 
 
 def header(shape: Sequence[int]) -> bytes:
@@ -178,7 +193,7 @@ def read(path: Path) -> tuple[Part, Part]:
     arrays: list[Any] = []
     limit = MAX_BYTES
     for file in FILES:
-        array = read_idx(files[file], limit)
+        array: Any = _open(files[file], limit)
         limit -= array.nbytes
         if "labels" in file and array.shape[1:] == (QMNIST_COLUMNS,):
             array = array[:, 0]

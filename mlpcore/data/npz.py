@@ -6,16 +6,20 @@ announces, so that neither a false header nor a compressed bomb can exhaust it.
 
 from __future__ import annotations
 
+import math
 import os
+import struct
 import warnings
 import zipfile
 import zlib
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, NamedTuple
 
 import numpy as np
 
+from mlpcore.data import on_disk
 from mlpcore.data.arrays import MAX_BYTES, Part, check_ratio
 from mlpcore.errors import InputError, one_line, shown
 from mlpcore.files import open_regular
@@ -23,6 +27,14 @@ from mlpcore.typing import AnyArray
 
 #: The names of the arrays in a .npz file: those of Keras, or those of scikit-learn's documentation.
 KEYS = (("x_train", "X_train", "X"), ("y_train", "y"), ("x_test", "X_test"), ("y_test",))
+
+
+class Member(NamedTuple):
+    """A .npy file, its bytes, and in which file and from where on these are unpacked, if at all."""
+
+    file: IO[bytes]
+    size: int
+    place: tuple[IO[bytes], int] | None
 
 
 def recognises(path: Path) -> bool:
@@ -39,18 +51,23 @@ def read(path: Path) -> tuple[Part, Part | None]:
     """
     if path.is_dir():
 
-        def open_member(member: str, name: str) -> tuple[IO[bytes], int]:
+        def open_member(member: str, name: str) -> Member:
             file = open_regular(path / member)
-            return file, os.fstat(file.fileno()).st_size
+            return Member(file, os.fstat(file.fileno()).st_size, (file, 0))
 
         return _read_arrays(path, [each.name for each in path.glob("*.npy")], open_member)
     try:
         with open_regular(path) as content, zipfile.ZipFile(content) as archive:
 
-            def open_zipped(member: str, name: str) -> tuple[IO[bytes], int]:
+            def open_zipped(member: str, name: str) -> Member:
                 info = archive.getinfo(member)  # `zipfile` reads no more than this announces
                 check_ratio(info.file_size, info.compress_size, name)
-                return archive.open(info), info.file_size
+                file, place = archive.open(info), None
+                if info.compress_type == zipfile.ZIP_STORED:
+                    content.seek(info.header_offset + 26)  # where lengths of two fields are
+                    lengths = struct.unpack("<HH", content.read(4))
+                    place = content, content.tell() + sum(lengths)
+                return Member(file, info.file_size, place)
 
             return _read_arrays(path, archive.namelist(), open_zipped)
     except InputError:
@@ -62,11 +79,11 @@ def read(path: Path) -> tuple[Part, Part | None]:
 def _read_arrays(
     path: Path,
     members: Sequence[str],
-    open_member: Callable[[str, str], tuple[IO[bytes], int]],
+    open_member: Callable[[str, str], Member],
 ) -> tuple[Part, Part | None]:
     """Read the arrays of the names in `KEYS`.
 
-    `open_member` opens a file, whose name for messages it also gets, and says how long it is.
+    `open_member` opens a file, whose name for messages it also gets.
     """
     keys = [next((k for k in each if f"{k}.npy" in members), None) for each in KEYS]
     if keys[0] is None or keys[1] is None:
@@ -80,16 +97,34 @@ def _read_arrays(
     limit = 8 * MAX_BYTES
     for k, (key, name) in enumerate(zip(keys, names)):
         if key:
-            file, size = open_member(f"{key}.npy", name)
-            with file:
-                arrays[k] = _read_array(file, size, name, limit)
+            member = open_member(f"{key}.npy", name)
+            with member.file:
+                arrays[k] = _left_on_disk(member, name) or _read_array(member, name, limit)
             limit -= arrays[k].nbytes
     train, test = Part(*arrays[:2], *names[:2]), Part(*arrays[2:], *names[2:])
     return train, None if test.images is None and test.labels is None else test
 
 
-def _read_array(file: IO[bytes], size: int, name: str, limit: int) -> AnyArray:
-    """Read a .npy file of a size, of at most `limit` bytes."""
+def _left_on_disk(member: Member, name: str) -> on_disk.BytesOnDisk | None:
+    """The pictures of a .npy file; None if they are few, compressed or no bytes."""
+    if member.size <= on_disk.IN_MEMORY or member.place is None:
+        return None
+    file, begin = member.place
+    file.seek(begin)
+    with suppress(Exception):  # `_read_array` says what is wrong
+        version = np.lib.format.read_magic(file)
+        read_header = getattr(np.lib.format, "read_array_header_{}_{}".format(*version))
+        shape, is_fortran, kind = read_header(file)
+        is_whole = file.tell() + math.prod(shape) == begin + member.size
+        if kind == np.uint8 and is_whole and not is_fortran and len(shape) > 1:
+            return on_disk.BytesOnDisk(file, name, file.tell(), shape)
+    file.seek(0)
+    return None
+
+
+def _read_array(member: Member, name: str, limit: int) -> AnyArray:
+    """Read a .npy file of at most `limit` bytes."""
+    file, size = member.file, member.size
     if size > limit:
         raise InputError(f"{name} has {size:,} bytes: expected at most {limit:,}")
     try:

@@ -96,6 +96,8 @@ class PixelSpec(Record, frozen=True):
 
     def check(self, pixels: AnyArray, name: str) -> None:
         """Raise InputError unless pixels of any shape have values that these can have."""
+        if self.whole and pixels.dtype == np.uint8 and self.value_range == BYTES:
+            return
         low, high = self.value_range
         if pixels.dtype.kind not in ("ui" if self.whole else NUMBERS):
             expected = f"whole numbers from {low:g} to {high:g}" if self.whole else "real numbers"
@@ -119,7 +121,8 @@ class PixelSpec(Record, frozen=True):
         height, width = self.image_shape
         box = images[:, self.margin : height - self.margin, self.margin : width - self.margin]
         for batch in batches(len(pixels), height * width):
-            box[batch] = resize(scale(pixels[batch], *self.value_range), *box.shape[1:])
+            part = np.asarray(pixels[batch])  # which may be on disk
+            box[batch] = resize(scale(part, *self.value_range), *box.shape[1:])
         return images
 
     def rescaling(self, other: PixelSpec) -> tuple[float, float]:

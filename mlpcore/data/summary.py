@@ -7,12 +7,13 @@ import math
 import os
 from typing import Annotated, TypeAlias
 
+import numpy as np
 from msgspec import Meta
 
 from mlpcore.checks import Record, check_whole
 from mlpcore.data import dataset
 from mlpcore.data.dataset import Dataset
-from mlpcore.data.pixels import PixelSpec
+from mlpcore.data.pixels import PixelSpec, batches
 from mlpcore.errors import InputError, shown
 from mlpcore.typing import StrPath
 
@@ -62,7 +63,8 @@ class DataSummary(Record, frozen=True):
         digest = hashlib.sha256()
         for array in (data.train_pixels, data.train_labels, data.test_pixels, data.test_labels):
             digest.update(repr((array.shape, array.dtype.str)).encode())
-            digest.update(array.data)
+            for batch in batches(len(array), math.prod(array.shape[1:])):
+                digest.update(np.asarray(array[batch]).data)
         return cls(
             name=data.name,
             source=data.source,

@@ -37,7 +37,7 @@ def background_of(images: AnyArray) -> float:
 
     A thousand of them tell.
     """
-    sample = images[:: max(1, len(images) // 1000)]
+    sample = np.asarray(images[:: max(1, len(images) // 1000)])
     return float(border_values(sample[None])[0])
 
 

@@ -222,19 +222,20 @@ class ArraySource(Source):
             or the machine has too little memory.
         """
         sizes = (dataset.n_inputs, *config.hidden_layers, dataset.n_classes)
-        drawn = dataset.with_strokes(config.ones_and_sevens, config.seed)
-        ranged = drawn.as_inputs(config.input_range)
-        pixels = ranged.pixels if ranged.pixels.whole and not ranged.pixels.margin else None
+        in_bytes = dataset.pixels.whole and not dataset.pixels.margin
+        in_bytes = in_bytes and not config.ones_and_sevens
         # The current and the best network, what the backend packs, and what is being saved; a
         # segment of pixels and of inputs, and the order with what it is drawn by.
         n_images = len(dataset.train_labels) + len(dataset.test_labels)
         needed = 16 * count_parameters(sizes) + 5 * min(ROOM, n_images * dataset.n_inputs)
         needed += 64 * len(dataset.train_labels)
-        if pixels is None:
+        if not in_bytes:
             needed += 4 * n_images * dataset.n_inputs
         check_memory(needed, "a network and data of this size")
+        drawn = dataset.with_strokes(config.ones_and_sevens, config.seed)
+        ranged = drawn.as_inputs(config.input_range)
         train, test = ranged.train_pixels, ranged.test_pixels
-        if pixels is None:
+        if not in_bytes:
             train, test = ranged.train_images, ranged.test_images
         source = cls(
             train,
@@ -244,7 +245,7 @@ class ArraySource(Source):
             config.seed,
             config.deformation,
             sample_weight,
-            pixels=pixels,
+            pixels=ranged.pixels if in_bytes else None,
         )
         check_range("test labels", dataset.test_labels, dataset.n_classes)
         source.test = Segment(backend.put(test), backend.put(dataset.test_labels))

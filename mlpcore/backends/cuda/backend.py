@@ -29,11 +29,15 @@ from mlpcore.backends.cuda.plan import DoesNotFit, make_plan
 from mlpcore.backends.cuda.resident import ResidentNetwork
 from mlpcore.backends.cuda.streaming import StreamingNetwork
 from mlpcore.backends.deforming import EpochFields
-from mlpcore.data.pixels import PixelSpec
+from mlpcore.data.on_disk import BytesOnDisk
+from mlpcore.data.pixels import PixelSpec, batches
 from mlpcore.errors import InputError
 from mlpcore.network import Network
 from mlpcore.network.activation import LEAST_SQUARES
 from mlpcore.typing import AnyArray, BackendArray, DTypeLike, Float32Array, Float64Array
+
+#: The host sorts more images faster than a device, which compares all pairs.
+MOST_RANKED = 2**20
 
 #: Where the weights are while a network trains, the faster schedule first.
 SCHEDULES = ("resident", "streaming")
@@ -87,6 +91,11 @@ class CudaBackend(Backend):
     # ---- residency ---------------------------------------------------------------------
 
     def put(self, array: AnyArray) -> DeviceArray:
+        if isinstance(array, BytesOnDisk):
+            result = DeviceArray(self.driver, array.shape, array.dtype)
+            for part in batches(len(array), math.prod(array.shape[1:])):
+                result[part].set(np.asarray(array[part]))
+            return result
         array = np.asarray(array)
         result = DeviceArray(self.driver, array.shape, array.dtype)
         result.set(array)
@@ -121,7 +130,7 @@ class CudaBackend(Backend):
         if images.nbytes == 0:
             return
         self._memory.reserve(height, width, taps_shape, IMAGES_PER_GRID - 1, n)
-        self._sort_keys(n_samples)
+        self._sort_keys(min(n_samples, MOST_RANKED))
         with self.driver.active():
             network.reserve(images, labels)
 
@@ -163,11 +172,6 @@ class CudaBackend(Backend):
     def take(
         self, array: BackendArray, rows: DeviceArray, out: DeviceArray | None = None
     ) -> DeviceArray:
-        if not isinstance(array, DeviceArray):
-            taken = np.asarray(array[np.asarray(rows)])
-            out = self._output(out, taken.shape, taken.dtype)
-            out.set(taken)
-            return out
         n, row_bytes = len(rows), array[:1].nbytes
         out = self._output(out, (n, *array.shape[1:]), array.dtype)
         values = {"source": array.address, "rows": rows.address, "out": out.address}
@@ -230,7 +234,9 @@ class CudaBackend(Backend):
     # ---- what an epoch draws at random -------------------------------------------------
 
     def _permutation(self, n: int, seed: int, epoch: int, out: DeviceArray) -> None:
-        if n:
+        if n > MOST_RANKED:
+            out.set(philox.permutation(n, seed, epoch))
+        elif n:
             keys, (key0, key1) = self._sort_keys(n).address, philox.split_seed(seed)
             drawn = for_each("order_keys_kernel", n, key0=key0, key1=key1, epoch=epoch, keys=keys)
             self._run([drawn, for_each("rank_kernel", n, keys=keys, order=out.address)])

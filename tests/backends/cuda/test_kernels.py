@@ -13,6 +13,7 @@ from mlpcore.deformation.deform import deform, gaussian_taps
 from mlpcore.deformation.parameters import DeformationParameters
 from mlpcore.errors import InputError
 from mlpcore.network import Network
+from mlpcore.philox import permutation
 from mlpcore.training.trainer import Trainer
 from oracle import bits, random_network, trained, training_set, uniform
 from small_runs import DATA, make_config
@@ -99,6 +100,11 @@ def test_equal_sort_keys_keep_their_order(device):
     with device.driver.active():
         device.driver.launch(rank)
     assert np.array_equal(np.asarray(order), np.argsort(keys, kind="stable"))
+
+
+def test_the_host_orders_many_images(emulated, monkeypatch):
+    monkeypatch.setattr("mlpcore.backends.cuda.backend.MOST_RANKED", 9)
+    assert np.array_equal(np.asarray(emulated.permutation(10, 1, 2)), permutation(10, 1, 2))
 
 
 def test_arrays_on_the_device(emulated):

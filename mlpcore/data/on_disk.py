@@ -1,0 +1,103 @@
+"""Pictures that stay in their file, as those of sets that are larger than the memory may be."""
+
+from __future__ import annotations
+
+import copy
+import io
+import math
+import os
+import threading
+from typing import IO, Any
+
+import numpy as np
+
+from mlpcore.errors import InputError
+from mlpcore.typing import AnyArray, DTypeLike, UInt8Array
+
+#: So many bytes of pictures are read into memory; more stay in their file.
+IN_MEMORY = 2**26
+
+
+class BytesOnDisk:
+    """Bytes (n, ...) in a file, read when `numpy.asarray` asks for them.
+
+    Slices, and rows by their numbers or by truth values, are such arrays again.
+
+    A file that is mapped would take less time (0.2 µs for a picture of MNIST instead of 1.5), but
+    the process would end without a word if it became shorter.
+
+    Raises
+    ------
+    InputError
+        While bytes are read, if that fails or the file has changed since it was opened.
+    """
+
+    dtype = np.dtype(np.uint8)
+
+    def __init__(self, file: IO[bytes], name: str, offset: int, shape: tuple[int, ...]):
+        self._file = io.FileIO(os.dup(file.fileno()))  # outlives the one that is given
+        self._lock, self._name, self._offset = threading.Lock(), name, offset
+        self._opened = self._state()
+        self._rows: range | AnyArray = range(shape[0])
+        self._sides, self._is_transposed = shape[1:], False
+
+    def _state(self) -> tuple[int, int]:
+        found = os.fstat(self._file.fileno())
+        return found.st_size, found.st_mtime_ns
+
+    def _with(self, **changes: Any) -> BytesOnDisk:
+        view = copy.copy(self)
+        vars(view).update(changes)
+        return view
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Lengths along the axes."""
+        return len(self._rows), *self._sides
+
+    @property
+    def ndim(self) -> int:
+        """The number of axes."""
+        return len(self.shape)
+
+    nbytes = 0  #: in memory
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    def __getitem__(self, rows: slice | AnyArray) -> BytesOnDisk:
+        own = self._rows
+        if isinstance(own, range) and not isinstance(rows, slice):
+            numbers = np.flatnonzero(rows) if rows.dtype == bool else rows.astype(np.int64)
+            return self._with(_rows=own.start + own.step * numbers)
+        return self._with(_rows=own[rows])
+
+    def reshape(self, *shape: int) -> BytesOnDisk:
+        """The same bytes of each row in another shape."""
+        return self._with(_sides=shape[1:])
+
+    def swapaxes(self, first: int, second: int) -> BytesOnDisk:
+        """The same pictures, with columns as rows."""
+        return self._with(_sides=self._sides[::-1], _is_transposed=True)
+
+    def __array__(self, dtype: DTypeLike | None = None, copy: bool | None = None) -> AnyArray:
+        result = np.empty((len(self), math.prod(self._sides)), np.uint8)
+        with self._lock:
+            if isinstance(self._rows, range) and self._rows.step == 1:
+                self._read(self._rows.start * result.shape[1], result)
+            else:
+                for row, place in zip(result, np.asarray(self._rows).tolist()):
+                    self._read(place * result.shape[1], row)
+        if self._is_transposed:
+            stored = result.reshape(-1, *self._sides[::-1])
+            result = np.ascontiguousarray(stored.swapaxes(1, 2))
+        return result.reshape(self.shape).astype(dtype or np.uint8, copy=False)
+
+    def _read(self, begin: int, out: UInt8Array) -> None:
+        try:
+            self._file.seek(self._offset + begin)
+            is_whole = self._file.readinto(out.data.cast("B")) == out.nbytes
+        except OSError as error:
+            raise InputError(f"cannot read {self._name}: {error.strerror}") from None
+        if not is_whole or self._state() != self._opened:
+            raise InputError(f"{self._name} has changed: expected the bytes that it held at first")
