@@ -19,7 +19,7 @@ SANITIZED := build/sanitize
 GPU_SANITIZERS := gpu-memcheck gpu-racecheck gpu-synccheck
 GPU_STEPS := gpu-build gpu-tests $(GPU_SANITIZERS) gpu-speedup
 
-.PHONY: install train reproduce table-1 pictures test lint cross format docs sanitize torture speedup gpu-check gpu-sanitize $(GPU_STEPS) clean $(SANITIZED) $(SANITIZED)-threads
+.PHONY: install train reproduce pictures test lint cross format docs sanitize torture speedup gpu-check gpu-sanitize $(GPU_STEPS) clean $(SANITIZED) $(SANITIZED)-threads
 
 install: $(INSTALLED)
 
@@ -41,10 +41,6 @@ train: $(INSTALLED)
 # ARGS goes to the tool: make reproduce ARGS='--nets 1 --epochs 100'
 reproduce: $(INSTALLED)
 	$(BIN)/python tools/reproduce.py $(ARGS)
-
-# Writes the table of the runs of the paper's experiment in benchmarks/results/table1/README.md.
-table-1: $(INSTALLED)
-	$(BIN)/python tools/reproduce.py --page
 
 # Draws the pictures of what the program does: deformed digits, an answer, the page, read forms.
 pictures: $(INSTALLED)

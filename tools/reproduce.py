@@ -1,7 +1,7 @@
 """The paper's Table 1: trains its networks by its settings, and shows the runs beside its figures.
 
 Called again after any stop, it goes on. What has come of each run is written beside the run's
-folder, as JSON. Such files in benchmarks/results/table1 are the rows of the table there.
+folder, as JSON. Such files of the finished experiment are in benchmarks/results/table1.
 """
 
 from __future__ import annotations
@@ -28,17 +28,11 @@ from mlpcore.evaluation.evaluation import wilson_interval
 from mlpcore.files import atomic_write
 from mlpcore.network.architecture import PRESETS, format_hidden_layers
 from mlpcore.report.results import TABLE_1
-from mlpcore.report.tables import NONE, Rows, duration, markdown_table, text_table
+from mlpcore.report.tables import NONE, Rows, duration, text_table
 from mlpcore.store.run_folder import LAST, Run, holds_run, read_run_network, read_settings
 from mlpcore.store.weights import weights_sha256
 from mlpcore.training.config import SCHEDULE_EPOCHS
 from mlpcore.training.state import EpochMetrics
-
-ROOT = Path(__file__).resolve().parents[1]
-PAGE = ROOT / "benchmarks" / "results" / "table1" / "README.md"
-
-#: The lines of the page around the table.
-BEGIN, END = "<!-- table1 begin -->\n", "<!-- table1 end -->\n"
 
 
 @dataclass(frozen=True)
@@ -180,15 +174,6 @@ def report(out: Path) -> None:
     print(f"\n{text_table(table(runs))}")
 
 
-def put_table(page: Path) -> None:
-    """Puts the table of the repository's evidence into a page, between `BEGIN` and `END`."""
-    files = PAGE.parent.glob("*.json")
-    runs = [msgspec.json.decode(path.read_bytes(), type=Evidence) for path in files]
-    before, _, rest = page.read_text().partition(BEGIN)
-    _, _, after = rest.partition(END)
-    atomic_write(page, f"{before}{BEGIN}{markdown_table(table(runs))}\n{END}{after}".encode())
-
-
 def main(argv: Sequence[str] | None = None) -> int:
     """Returns the exit status: 0, 2 for bad input or if a run failed, 128 + n for signal n."""
     parser = Parser(description=__doc__, allow_abbrev=False)
@@ -202,13 +187,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     add_backend_options(parser)
     add("--out", type=Path, default=Path("runs/table1"), help="folder of the runs (runs/table1)")
     add("--report", action="store_true", help="only show the runs so far")
-    add("--page", action="store_true", help="only write the table of the evidence")
 
     def command() -> int:
         options = parser.parse_args(argv)
-        if options.page:
-            put_table(PAGE)
-            return 0
         status = 0 if options.report else train_all(options)
         report(options.out)
         return status

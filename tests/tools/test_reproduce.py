@@ -55,13 +55,3 @@ def test_stopped_runs_go_on_and_finished_ones_are_left_alone(small, monkeypatch,
     shutil.rmtree("data")  # nothing is left to train, so nothing needs them
     assert main("--seeds", "0", "1") == 0
     assert all(path.stat().st_mtime_ns == t for path, t in before.items() if path.suffix != ".json")
-
-
-def test_the_page_of_the_evidence_has_its_table(tmp_path):
-    """`make table-1` has been called since the evidence changed."""
-    page = tmp_path / "page.md"
-    content = reproduce.PAGE.read_text()
-    before, _, after = content.partition("| net1-seed0")
-    page.write_text(before + after[after.index("\n") + 1 :])
-    reproduce.put_table(page)
-    assert page.read_text() == content
