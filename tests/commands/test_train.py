@@ -255,15 +255,15 @@ def test_a_finished_run_goes_on_to_more_epochs(train, call):
 def test_a_run_on_arrays_in_a_file(call, tmp_path):
     """Trained and evaluated with the names of its classes."""
     (x, y), (x_test, y_test) = make_pixels(230, 0), make_pixels(60, 1)
-    words = np.array(["ant", "bee", "cat"])
+    words = np.array(["ant", "bee", "<i>cat"])
     file = tmp_path / "insects.npz"
     np.savez(file, X=x / 255, y=words[y], X_test=x_test / 255, y_test=words[y_test])
     out = call("train", "--data", file, *QUICK, "--out", "r")
     said = f"data: insects ({file}): 230 training and 60 test images of 7 x 5, values 0 to 1\n"
     assert out.startswith(said)
-    assert "- 3 classes: ant, bee, cat" in Path("r", runs.REPORT).read_text().splitlines()
+    assert r"- 3 classes: \<i\>cat, ant, bee" in Path("r", runs.REPORT).read_text().splitlines()
     out = call("evaluate", "r")
-    assert re.search(r"label +ant +bee +cat\n", out) and re.search(r"\d +(ant|bee|cat) ", out)
+    assert re.search(r"label +<i>cat +ant +bee\n", out) and re.search(r"\d +(ant|bee|<i>cat) ", out)
     assert not re.search(r"note|\n *[012] ", out.split("misclassified")[0])
 
 

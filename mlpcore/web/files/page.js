@@ -64,15 +64,14 @@ function drawnInk() {
 /** Asks the networks about the ink on a canvas, and shows a message unless there is another. */
 function read(canvas, isDone, usual = "") {
   const digit = digitOf(canvas);
-  if (!digit) {
+  if (digit?.seen !== 1) {
+    const several = `There seem to be ${digit?.seen} digits side by side: expected one.`;
     showNothing();
-    if (isDone) setText("message", NO_DIGIT);
+    if (isDone) setText("message", digit ? several : NO_DIGIT);
     return;
   }
-  const several = `There seem to be ${digit.seen} digits side by side: expected one.`;
   const asked = imageOf(digit.pixels);
-  const doubt = isDone && isDoubtful(asked) ? "This hardly shows a digit." : usual;
-  setText("message", digit.seen > 1 ? several : doubt);
+  setText("message", isDone && isDoubtful(asked) ? "This hardly shows a digit." : usual);
   show(asked, answerOfDigit(asked), isDone);
 }
 
