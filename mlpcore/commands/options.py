@@ -6,6 +6,7 @@ import argparse
 import difflib
 import functools
 import os
+import re
 import shlex
 import shutil
 import signal
@@ -35,9 +36,18 @@ class Parser(argparse.ArgumentParser):
         """Add an option that is a number, by `add_argument` or what `add` names."""
         (add or self.add_argument)(flag, type=number, metavar="X", help=help)
 
+    def parse_known_args(self, args: Any = None, namespace: Any = None) -> tuple[Any, list[str]]:
+        """As that of argparse, which takes the value of ``--option=--`` for an empty list."""
+        for each in args:
+            if each.startswith("--") and each.endswith("=--"):
+                raise InputError(f"argument {each[:-3]}: expected one argument")
+        return super().parse_known_args(args, namespace)
+
     def error(self, message: str) -> NoReturn:
-        unknown = message.removeprefix("unrecognized arguments: ").partition(" ")[0]
-        raise InputError(message + meant(unknown.partition("=")[0], self._option_string_actions))
+        unknown = re.match(r"unrecognized arguments: (--[\w-]+)", message)
+        raise InputError(
+            message + meant(unknown[1] if unknown else "", self._option_string_actions)
+        )
 
 
 def meant(word: str, names: Iterable[str]) -> str:
@@ -86,9 +96,11 @@ def command_text(name: str, *arguments: str) -> str:
 def number(text: str, kind: Callable[[str], Any] = float, expected: str = "a number") -> Any:
     """The type of an option: a real number, or one of another kind."""
     try:
-        return kind(text)
+        if text.isascii() and "_" not in text:  # which Python takes for digits
+            return kind(text)
     except ValueError:
-        raise argparse.ArgumentTypeError(f"{text!r}, expected {expected}") from None
+        pass
+    raise argparse.ArgumentTypeError(f"{text!r}, expected {expected}")
 
 
 whole_number = functools.partial(number, kind=int, expected="a whole number")

@@ -47,13 +47,14 @@ def locate(path: Path) -> tuple[Path, ModuleType]:
         When there are none, or several.
     """
     check_unicode("the path of data", os.fspath(path))
-    if not path.is_dir():
+    if not os.path.isdir(path):
+        open_regular(path).close()  # which says what is wrong
         return path, _reader(path) or _refuse(path)
     level = [path]
     for _ in range(3):
         readers = {each: reader for each in level if (reader := _reader(each))}
         # The table for the test is read with that for training.
-        trained = {each: each.with_name(each.name.replace("test", "train")) for each in readers}
+        trained = {each: each.parent / each.name.replace("test", "train") for each in readers}
         found = [each for each, train in trained.items() if train == each or train not in readers]
         if len(found) == 1:
             return found[0], readers[found[0]]
@@ -79,10 +80,8 @@ def _inside(folders: Iterable[Path]) -> list[Path]:
 
 
 def _refuse(path: Path) -> NoReturn:
-    """Raise the InputError for what is no folder and that no reader knows."""
+    """Raise the InputError for a file that no reader knows."""
     name = path.name.lower()
-    if not path.is_file():
-        open_regular(path).close()  # which says what is wrong
     tool = next((tool for ends, tool in ELSEWHERE.items() if name.endswith(ends)), None)
     if tool:
         raise InputError(

@@ -117,7 +117,10 @@ def _lines(path: Path) -> list[str]:
         if len(content) > most:
             raise ValueError(f"it unpacks to more than {most:,} bytes")
     text = io.TextIOWrapper(io.BytesIO(content), "utf-8-sig")
-    return [line for line in text if not line.isspace()]
+    lines = [line for line in text if not line.isspace()]
+    if not lines:
+        raise ValueError("it is empty")
+    return lines
 
 
 def _is_head(fields: Sequence[str]) -> bool:

@@ -127,6 +127,8 @@ REFUSED = [
     ),
     (lambda: written(b"1,2\n2,nan\n"), "set.csv: pixels holds NaN or infinity"),
     (lambda: written(b"1\n2\n"), "it has no pixels"),
+    (lambda: written(b"\n \n"), "it is empty"),
+    (lambda: dataset.load("x" * 300), "File name too long"),
     *(
         (lambda bad=bad: written(f"{bad}\n".encode() * 2), f"set.csv: labels: {words}")
         for bad, words in (
