@@ -2,7 +2,7 @@
 Deformation makes up for missing data
 =====================================
 
-A tutorial: train a network on 2,000 digits of MNIST, see that it learns them by heart, and let
+Train a network on 2,000 digits of MNIST, see that it learns them by heart, and let
 deformation cut its test error to less than half. It takes less than a minute.
 
 Where MNIST is not found, the program trains on a few of scikit-learn's digits instead, and the
