@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import io
 import json
 import os
 import sys
@@ -10,12 +11,15 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, TypeAlias
 
+from PIL import Image
+
 from mlpcore import backends
 from mlpcore.commands.options import Parser
 from mlpcore.data.class_folders import pictures_in
 from mlpcore.data.image_files import Source
 from mlpcore.errors import InputError, printable, shown
 from mlpcore.evaluation.copies import Copies
+from mlpcore.files import atomic_write, check_writable
 from mlpcore.inference import TrainedClassifier
 from mlpcore.inference.classifier import PRETRAINED, PRETRAINED_FILE
 from mlpcore.inference.inputs import check_takes_digits
@@ -173,3 +177,23 @@ def for_each_picture(
             document["copies"] = classifier.copies.to_json(len(networks))
         print(json.dumps(document, indent=2))
     return 2 if any("error" in each for each in entries) else 0
+
+
+def check_new_folder(folder: Path) -> None:
+    """Raise InputError unless a folder of pictures can be made."""
+    if os.path.lexists(folder):
+        raise InputError(f"{shown(folder)} exists: expected a new folder")
+    check_writable(folder)
+
+
+def numbered(folder: Path, number: int, path: Path) -> Path:
+    """A PNG file in a folder for a picture, whose number tells it from others of its name."""
+    stem = os.fsencode(path.stem)[:100].decode(errors="replace")
+    return folder / f"{number:04d}-{stem}.png"
+
+
+def save_png(path: Path, image: Image.Image) -> None:
+    """Write an image, atomically."""
+    content = io.BytesIO()
+    image.save(content, "PNG")
+    atomic_write(path, content.getvalue())

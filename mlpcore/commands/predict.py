@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import io
-import os
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -14,14 +12,17 @@ from PIL import Image
 from mlpcore.commands.networks import (
     Entry,
     add_picture_arguments,
+    check_new_folder,
     for_each_picture,
     networks_and_pictures,
+    numbered,
     read_networks,
+    save_png,
 )
 from mlpcore.commands.options import command_main, command_parser
 from mlpcore.data.image_files import Source
 from mlpcore.errors import InputError, shown
-from mlpcore.files import atomic_write, check_writable, make_folder
+from mlpcore.files import make_folder
 from mlpcore.terminal import say
 
 GREY_LEVELS = " .:-=+*#%@"
@@ -53,9 +54,7 @@ def predict(options: argparse.Namespace) -> int:
         raise InputError("--show together with --json: expected one of them")
     folder = options.save_normalised
     if folder is not None:
-        if os.path.lexists(folder):
-            raise InputError(f"{shown(folder)} exists: expected a new folder")
-        check_writable(folder)
+        check_new_folder(folder)
     networks, pictures = networks_and_pictures(options)
     classifier = read_networks(networks, options)
     if folder is not None:
@@ -68,10 +67,8 @@ def predict(options: argparse.Namespace) -> int:
         best = np.argsort(-np.array(outputs), kind="stable")[:2]
         guesses = [{"class": classifier.classes[k].item(), "output": outputs[k]} for k in best]
         pixels = found.digit.pixels
-        if folder is not None:  # the number tells pictures of one name apart
-            content, stem = io.BytesIO(), os.fsencode(path.stem)[:100].decode(errors="replace")
-            Image.fromarray(pixels).save(content, "PNG")
-            atomic_write(folder / f"{number:04d}-{stem}.png", content.getvalue())
+        if folder is not None:
+            save_png(numbered(folder, number, path), Image.fromarray(pixels))
         if not options.json:
             texts = (f"{each['class']} ({each['output']:.2f})" for each in guesses)
             say(f"{shown(path)}: {', then '.join(texts)}")

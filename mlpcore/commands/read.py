@@ -3,23 +3,31 @@
 from __future__ import annotations
 
 import argparse
+import csv
 import io
+import os
 import sys
 from collections.abc import Sequence
+from itertools import chain
 from pathlib import Path
 
 from mlpcore.commands.networks import (
+    STDIN,
     Entry,
     add_picture_arguments,
+    check_new_folder,
     for_each_picture,
     networks_and_pictures,
+    numbered,
     read_networks,
+    save_png,
 )
 from mlpcore.commands.options import command_main, command_parser
 from mlpcore.data.image_files import Source
 from mlpcore.errors import InputError, printable, shown
-from mlpcore.files import atomic_write, check_replaceable
+from mlpcore.files import atomic_write, check_replaceable, make_folder
 from mlpcore.reading.drawing import draw
+from mlpcore.reading.fields import Form, line_rows, write_fields
 from mlpcore.reading.page import check_grid, read
 
 TEXT = """\
@@ -37,7 +45,10 @@ def parse(argv: Sequence[str]) -> argparse.Namespace:
     )
     add_picture_arguments(parser)
     add = parser.add_argument
-    add("--show", metavar="FILE", type=Path, help="draw what was found onto the page, a PNG file")
+    add("--show", metavar="PATH", type=Path, help="draw what was found: a PNG file, or a folder")
+    add("--csv", metavar="FILE", type=Path, help="write a table: a row a line, or a page by fields")
+    add("--fields", metavar="FILE", type=Path, help="JSON: a sample page, and fields by name")
+    add("--new-fields", metavar="FILE", type=Path, help="write such a file of the boxes found")
     parser.add_whole("--columns", "columns of the page's one grid")
     parser.add_whole("--rows", "rows of the page's one grid")
     return parser.parse_intermixed_args(argv)
@@ -47,23 +58,43 @@ def read_pages(options: argparse.Namespace) -> int:
     """Reads each page and shows it as the options say; returns the exit status."""
     check_grid(options.columns, options.rows)
     networks, pictures = networks_and_pictures(options)
-    if options.show is not None:
-        if options.show.suffix.lower() != ".png":
-            raise InputError(f"--show {shown(options.show)}: expected a name that ends in .png")
-        if len(pictures) > 1:
-            raise InputError(f"--show with {len(pictures)} pictures: expected one")
-        check_replaceable(options.show)
+    to_folder = options.show is not None and not options.show.suffix
+    if options.show is not None and not to_folder and len(pictures) > 1:
+        raise InputError(f"--show with {len(pictures)} pictures: expected a folder")
+    if to_folder:
+        check_new_folder(options.show)
+    if options.new_fields is not None and (len(pictures) > 1 or pictures[0] == STDIN):
+        raise InputError("--new-fields: expected one file of a picture")
+    for option, suffix in ("show", ".png"), ("csv", ".csv"), ("new_fields", ".json"):
+        path = getattr(options, option)
+        if path is not None and not (option == "show" and to_folder):
+            if path.suffix.lower() != suffix:
+                flag = "--" + option.replace("_", "-")
+                raise InputError(f"{flag} {shown(path)}: expected a name that ends in {suffix}")
+            check_replaceable(path)
     classifier = read_networks(networks, options)
+    form = None if options.fields is None else Form(options.fields, classifier)
+    table: list[dict[str, str]] = []
+    if to_folder:
+        make_folder(options.show)
 
-    def answer(_: int, path: Path, source: Source) -> Entry:
-        page = read(source, classifier, columns=options.columns, rows=options.rows)
+    def answer(number: int, path: Path, source: Source) -> Entry:
+        try:
+            page = read(source, classifier, columns=options.columns, rows=options.rows)
+            rows = line_rows(page) if form is None else [form.record(page)]
+        except InputError:
+            table.extend([{"file": str(path)} | form.missing] if form is not None else [])
+            raise
+        table.extend({"file": str(path)} | row for row in rows)
         if not options.json:
             text = [f"{shown(path)}:"] * (len(pictures) > 1) + page.text.splitlines()
             print("\n".join(printable(line, sys.maxsize) for line in text), flush=True)
         if options.show is not None:
-            content = io.BytesIO()
-            draw(page).save(content, "PNG")
-            atomic_write(options.show, content.getvalue())
+            drawn = numbered(options.show, number, path) if to_folder else options.show
+            save_png(drawn, draw(page))
+        if options.new_fields is not None:
+            sample = os.path.relpath(path, options.new_fields.parent)
+            write_fields(options.new_fields, page, sample)
         lines = [
             [
                 {
@@ -78,9 +109,18 @@ def read_pages(options: argparse.Namespace) -> int:
             for line in page.lines
         ]
         warning = {"warning": page.warning} if page.warning else {}
-        return {"text": page.text, "lines": lines} | warning
+        fields = {} if form is None else {"fields": rows[0]}
+        return {"text": page.text, "lines": lines} | fields | warning
 
-    return for_each_picture(classifier, pictures, answer, "pages", options.json)
+    status = for_each_picture(classifier, pictures, answer, "pages", options.json)
+    if options.csv is not None:
+        content = io.StringIO(newline="")
+        names = dict.fromkeys(chain.from_iterable(table))
+        writer = csv.DictWriter(content, list(names), restval="")
+        writer.writeheader()
+        writer.writerows(table)
+        atomic_write(options.csv, content.getvalue().encode())
+    return status
 
 
 main = command_main(parse, read_pages, "smaller pictures")

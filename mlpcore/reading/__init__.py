@@ -5,6 +5,7 @@ What a network makes of one digit belongs in `mlpcore.inference`, and the format
 """
 
 from mlpcore.reading.answers import ReadDigit
+from mlpcore.reading.fields import Form
 from mlpcore.reading.page import Page, read
 
-__all__ = ["Page", "ReadDigit", "read"]
+__all__ = ["Form", "Page", "ReadDigit", "read"]

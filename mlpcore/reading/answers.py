@@ -50,6 +50,8 @@ class ReadDigit(NamedTuple):
         held, upper left, upper right, lower right, lower left.
     begins_number : bool
         Whether there is a space before it.
+    cell : ndarray of float64, shape (4, 2)
+        The corners of its box, or around its number: one array for all that is in it.
     """
 
     answer: Any
@@ -57,6 +59,7 @@ class ReadDigit(NamedTuple):
     doubt: float
     corners: Float64Array
     begins_number: bool = False
+    cell: Float64Array = np.zeros((4, 2))
 
     @property
     def box(self) -> tuple[int, int, int, int]:
@@ -148,8 +151,14 @@ def _read(
         read.append((box, answer, probabilities[k], max(least[k], float(doubts[k]))))
     read = sorted(read, key=lambda each: each[0].left + each[0].right)
     result = []
+    cell = _corners(field.box, to_picture)
     for box, answer, own, doubt in read or [(field.box, None, np.zeros(0), field.doubt)]:
-        left, top, right, bottom = box
-        corners = [left, right, right, left], [top, top, bottom, bottom], [1] * 4
-        result.append(ReadDigit(answer, own, doubt, (to_picture @ corners)[:2].T))
+        result.append(ReadDigit(answer, own, doubt, _corners(box, to_picture), cell=cell))
     return result
+
+
+def _corners(box: Box, to_picture: Float64Array) -> Float64Array:
+    """The corners (4, 2) of a box, in the picture."""
+    left, top, right, bottom = box
+    corners = [left, right, right, left], [top, top, bottom, bottom], [1] * 4
+    return (to_picture @ corners)[:2].T

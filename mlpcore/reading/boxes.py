@@ -146,6 +146,6 @@ def _are_crossed(boxes: Sequence[Box], drawn: UInt8Array, dark: UInt8Array, side
         own = boxes[number - 1] if number else None
         if own and np.abs(np.subtract(reach.union(own), own)).max() < OVER * side:
             inside += area
-        elif drawn[reach.slices].any():
+        elif drawn[reach.slices].any() and owner[reach.slices].any():  # not a line of print
             outside += area
     return outside > inside

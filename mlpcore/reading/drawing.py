@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from PIL import Image, ImageDraw, ImageFont
 
+from mlpcore.reading.fields import numbers
 from mlpcore.reading.page import Page
 
 SURE, DOUBTFUL, EMPTY = "#0969da", "#cf222e", "#8c959f"
@@ -13,7 +14,10 @@ LETTERS = 0.35
 
 
 def draw(page: Page) -> Image.Image:
-    """The page with a frame and the answer at each digit, those in doubt in another colour."""
+    """The page with a frame and the answer at each digit, those in doubt in another colour.
+
+    Below, at the left, a number stands in the first box of each row of boxes without a gap.
+    """
     image = Image.fromarray(page.grey).convert("RGB")
     canvas = ImageDraw.Draw(image)
     for each in page.digits:
@@ -24,4 +28,8 @@ def draw(page: Page) -> Image.Image:
         font = ImageFont.load_default(max(10, LETTERS * height))
         inside, anchor = ((3, 3), "la") if page.boxed else ((0, -3), "ld")  # else above the digit
         canvas.text(tuple(corners[0] + inside), each.text, colour, font, anchor)
+    if page.boxed:
+        for k, (first, *_) in enumerate(numbers(page), 1):
+            low = first.cell[3] / page.scale + (3, -3)
+            canvas.text(tuple(low), str(k), EMPTY, ImageFont.load_default(10), "ld")
     return image

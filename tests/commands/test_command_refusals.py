@@ -87,7 +87,9 @@ REFUSED = [
     ("predict pretrained empty", "the folder empty holds no pictures"),
     ("read a.png --columns 0", "columns 0: expected"),
     ("read file --show found.jpg", "--show found.jpg: expected a name that ends in .png"),
-    ("read file b.png --show found.png", "--show with 2 pictures: expected one"),
+    ("read file --csv out.txt", "--csv out.txt: expected a name that ends in .csv"),
+    ("read file b.png --new-fields a.json", "--new-fields: expected one file of a picture"),
+    ("read file b.png --show found.png", "--show with 2 pictures: expected a folder"),
     # preview, draw and export
     ("preview --rows 2.5", "'2.5', expected a whole number"),
     ("preview --out a.jpg", "--out a.jpg: expected a name that ends in .png"),

@@ -1,8 +1,11 @@
 """`mlpcore read`: what it prints and writes of pages, and bad pages."""
 
+import csv
 import io
 import json
+import os
 import sys
+from pathlib import Path
 
 import numpy as np
 from PIL import Image
@@ -53,6 +56,32 @@ def test_several_pages(call, capsys):
     assert missing.startswith("error: cannot read missing.png: No such file")
     assert blank.startswith("warning: blank.png: nothing found, expected digits")
     assert out.splitlines()[:2] == ["blank.png:", "a.png:"]
+
+
+def test_a_table_of_a_folder(call):
+    """By fields a row a page, also of one that cannot be read; without fields a row a line."""
+    os.mkdir("scans")
+    write("scans/a.png")
+    write("form.png")
+    call("read", "pretrained", "form.png", "--new-fields", "form.json")
+    with open("form.json") as file:
+        fields = json.load(file)
+    assert fields["sample"] == "form.png" and list(fields["fields"]) == ["field 1", "field 2"]
+    Path("scans/b.png").write_bytes(b"no picture")
+    options = ["scans", "--csv", "out.csv", "--fields", "form.json", "--show", "shown"]
+    assert main(["read", "pretrained", *options]) == 2
+    with open("out.csv", newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert [row["file"] for row in rows] == [
+        os.path.join("scans", name) for name in ("a.png", "b.png")
+    ]
+    assert [len(row["field 2"]) for row in rows] == [6, 0]
+    assert rows[1]["in doubt"] == "field 1; field 2"
+    assert os.listdir("shown") == ["0001-a.png"]
+    call("read", "pretrained", "scans/a.png", "--csv", "out.csv")
+    with open("out.csv", newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert [row["line"] for row in rows] == ["1", "2"] and len(rows[0]) == 3 + 6
 
 
 def test_a_bar_of_pages_on_a_terminal(monkeypatch):

@@ -1,0 +1,247 @@
+"""Fields of a form by name: drawn once on a sample page, found on each page, a record a page."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import groupby
+from pathlib import Path
+from typing import NamedTuple
+
+import cv2
+import numpy as np
+from PIL import Image
+from scipy.spatial import cKDTree
+
+from mlpcore.checks import Record
+from mlpcore.data.digit import MIN_SIDE
+from mlpcore.data.image_files import Source
+from mlpcore.errors import InputError, shown
+from mlpcore.inference import TrainedClassifier, load
+from mlpcore.reading.answers import ReadDigit
+from mlpcore.reading.page import Page, read
+from mlpcore.store.documents import read_document, write_document
+from mlpcore.typing import AnyArray, Float64Array, StrPath
+
+#: Boxes of a page are those of the sample if at least this share of them lies so near to one, as a
+#: share of a box's side, after so many rounds of fitting.
+ALIKE, NEAR, ROUNDS = 0.8, 0.4, 4
+
+#: Features of a page's print and lines that are compared, how many must agree on one map, and how
+#: far from it, in pixels, they may be.
+FEATURES, AGREE, TOLERANCE = 4000, 30, 4.0
+
+
+class Value(NamedTuple):
+    """What a field or a cell shows, and whether somebody should check it."""
+
+    text: str
+    in_doubt: bool
+
+    @classmethod
+    def of(cls, lines: Sequence[Sequence[ReadDigit]]) -> Value:
+        """The digits of lines, without the empty boxes at the ends; ``_`` is one between digits."""
+        texts = []
+        for line in lines:
+            parts = ["_" if each.answer is None else str(each.answer) for each in line]
+            spaces = ["", *(" " * each.begins_number for each in line[1:])]
+            texts.append("".join(map("".join, zip(spaces, parts))).strip("_ "))
+        return cls(" ".join(filter(None, texts)), any(d.in_doubt for line in lines for d in line))
+
+
+class FormFile(Record, frozen=True):
+    """A file of fields.
+
+    Attributes
+    ----------
+    sample : str
+        The picture of a page, beside the file: an empty form, or a filled one.
+    fields : dict of str to tuple of 4 float
+        Left, top, right and bottom of each, in pixels of that picture.
+    """
+
+    sample: str
+    fields: dict[str, tuple[float, float, float, float]]
+
+
+class Form:
+    """A form whose fields have names.
+
+    Parameters
+    ----------
+    path : str or os.PathLike
+        A JSON file: ``{"sample": "page.png", "fields": {"date": [left, top, right, bottom]}}``, in
+        pixels of the sample, which lies beside the file.
+    network : TrainedClassifier or str
+        As for `mlpcore.read`.
+
+    Raises
+    ------
+    InputError
+        When the file or its sample cannot be read, or a field is none.
+    """
+
+    def __init__(self, path: StrPath, network: TrainedClassifier | StrPath = "pretrained"):
+        document = read_document(path, FormFile)
+        for name, (left, top, right, bottom) in document.fields.items():
+            if not (left < right and top < bottom):
+                given = [left, top, right, bottom]
+                expected = "left, top, right and bottom"
+                raise InputError(f"{shown(path)}: field {name!r} is {given}: expected {expected}")
+        self.fields = document.fields
+        self.classifier = network if isinstance(network, TrainedClassifier) else load(network)
+        self.sample = read(Path(path).parent / document.sample, self.classifier)
+
+    def values(self, page: Page) -> dict[str, Value]:
+        """What each field of a page shows; one of which nothing is found is empty and in doubt.
+
+        Raises
+        ------
+        InputError
+            When the page is no such form.
+        """
+        to_sample = _registration(page, self.sample)
+        result = {}
+        for name, field in self.fields.items():
+            lines = [
+                [each for each in line if _is_in(field, each, to_sample)] for line in page.lines
+            ]
+            if not page.boxed or not any(lines):
+                lines = _cut(field, page, to_sample, self.classifier).lines
+            result[name] = Value.of(lines) if any(lines) else Value("", True)
+        return result
+
+    def record(self, picture: Source | Page) -> dict[str, str]:
+        """A row of a table: the text of each field, and the names of those in doubt.
+
+        ``pandas.DataFrame(map(form.record, pictures))`` is the table of many pages.
+        """
+        page = picture if isinstance(picture, Page) else read(picture, self.classifier)
+        return _row(self.values(page))
+
+    @property
+    def missing(self) -> dict[str, str]:
+        """The record of a page that cannot be read: empty fields, all in doubt."""
+        return _row(dict.fromkeys(self.fields, Value("", True)))
+
+
+def _row(values: dict[str, Value]) -> dict[str, str]:
+    """The texts, and the names of those in doubt."""
+    doubts = "; ".join(name for name, value in values.items() if value.in_doubt)
+    return {name: value.text for name, value in values.items()} | {"in doubt": doubts}
+
+
+def _is_in(field: Sequence[float], digit: ReadDigit, to_sample: Float64Array) -> bool:
+    """Whether the middle of a digit lies in a field of the sample."""
+    x, y, w = to_sample @ [*digit.corners.mean(axis=0), 1]
+    return bool(field[0] * w < x < field[2] * w and field[1] * w < y < field[3] * w)
+
+
+def _cut(
+    field: Sequence[float], page: Page, to_sample: Float64Array, classifier: TrainedClassifier
+) -> Page:
+    """A field without boxes, cut out of a page and read by itself."""
+    left, top, right, bottom = field
+    move = np.array([[1, 0, -left], [0, 1, -top], [0, 0, 1]])
+    matrix = move @ to_sample @ np.diag([page.scale, page.scale, 1])
+    size = max(MIN_SIDE, round(right - left)), max(MIN_SIDE, round(bottom - top))
+    cut = cv2.warpPerspective(page.grey, matrix, size, borderMode=cv2.BORDER_REPLICATE)
+    return read(Image.fromarray(cut), classifier)
+
+
+def write_fields(path: StrPath, page: Page, sample: StrPath) -> None:
+    """Write a first file of fields: each number, or row of boxes without a gap, is one."""
+    fields = {}
+    for k, run in enumerate(numbers(page), 1):
+        corners = np.concatenate([each.cell for each in run])
+        low, high = np.floor(corners.min(axis=0)), np.ceil(corners.max(axis=0))
+        fields[f"field {k}"] = (*low.tolist(), *high.tolist())
+    write_document(path, FormFile(str(sample), fields))
+
+
+def numbers(page: Page) -> list[list[ReadDigit]]:
+    """The numbers of a page, in reading order; boxes without a gap are one."""
+    result: list[list[ReadDigit]] = []
+    for line in page.lines:
+        for k, each in enumerate(line):
+            if k == 0 or each.begins_number:
+                result.append([])
+            result[-1].append(each)
+    return result
+
+
+def line_rows(page: Page) -> list[dict[str, str]]:
+    """A row of a table for each line of a page: its boxes or numbers, and which are in doubt."""
+    rows = []
+    for n, line in enumerate(page.lines, 1):
+        values = {str(k): Value.of([cell]) for k, cell in enumerate(_cells(line), 1)}
+        doubts = "; ".join(k for k, value in values.items() if value.in_doubt)
+        texts = {k: value.text for k, value in values.items()}
+        rows.append({"line": str(n), "in doubt": doubts} | texts)
+    return rows
+
+
+def _registration(page: Page, sample: Page) -> Float64Array:
+    """The map (3, 3) of a page's points onto a sample's, by their boxes or else their features."""
+    matrix = None
+    if page.boxed and sample.boxed:
+        matrix = _by_boxes(_boxes(page), _boxes(sample))
+    if matrix is None:
+        matrix = _by_features(page, sample)
+    if matrix is None:
+        raise InputError(
+            f"{page.name} does not show the form of {sample.name}: expected its boxes or its print"
+        )
+    return matrix
+
+
+def _cells(line: Sequence[ReadDigit]) -> list[list[ReadDigit]]:
+    """What is in each box of a line, or in each number."""
+    return [list(each) for _, each in groupby(line, lambda each: id(each.cell))]
+
+
+def _boxes(page: Page) -> list[AnyArray]:
+    """The corners of the boxes of each line, (n, 4, 2)."""
+    return [np.array([cell[0].cell for cell in _cells(line)]) for line in page.lines]
+
+
+def _by_boxes(lines: Sequence[AnyArray], wanted: Sequence[AnyArray]) -> Float64Array | None:
+    """The map of boxes onto others; None if they do not fit.
+
+    At first the outermost boxes are those of the sample. Then each goes with the nearest one.
+    """
+    boxes, others = np.concatenate(lines), np.concatenate(wanted)
+    side = np.median(np.linalg.norm(others - np.roll(others, 1, axis=1), axis=2).min(axis=1))
+    start, end = boxes, others
+    if len(boxes) != len(others):
+        ends = [(0, 0), (0, -1), (-1, -1), (-1, 0)]
+        start, end = (np.array([each[i][k] for i, k in ends]) for each in (lines, wanted))
+    start, end = start.reshape(-1, 2), end.reshape(-1, 2)
+    matrix, _ = cv2.findHomography(start, end, cv2.RANSAC, NEAR * side)
+    tree = cKDTree(others.mean(axis=1))
+    for _ in range(ROUNDS):
+        if matrix is None:
+            return None
+        mapped = cv2.perspectiveTransform(boxes.mean(axis=1)[None], matrix)[0]
+        far, nearest = tree.query(mapped)
+        near = far < NEAR * side
+        if near.mean() < ALIKE:
+            return None
+        points = boxes[near].reshape(-1, 2), others[nearest[near]].reshape(-1, 2)
+        matrix, _ = cv2.findHomography(*points, cv2.RANSAC, NEAR * side)
+    return matrix
+
+
+def _by_features(page: Page, sample: Page) -> Float64Array | None:
+    """The map of a page's features onto those of a sample; None if too few agree."""
+    finder = cv2.ORB_create(FEATURES)
+    found = [finder.detectAndCompute(each.grey, None) for each in (page, sample)]
+    if any(descriptors is None for _, descriptors in found):
+        return None
+    (points, one), (others, other) = found
+    pairs = cv2.BFMatcher(cv2.NORM_HAMMING, crossCheck=True).match(one, other)
+    start = np.array([points[each.queryIdx].pt for each in pairs]) * page.scale
+    end = np.array([others[each.trainIdx].pt for each in pairs]) * sample.scale
+    if len(pairs) < AGREE:
+        return None
+    matrix, agree = cv2.findHomography(start, end, cv2.RANSAC, TOLERANCE * sample.scale)
+    return matrix if matrix is not None and agree.sum() >= AGREE else None

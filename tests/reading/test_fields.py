@@ -1,0 +1,119 @@
+"""Fields by name: found on each page by its boxes or by its print, read, and put into a row."""
+
+import json
+
+import numpy as np
+import pytest
+from PIL import Image, ImageDraw, ImageFont
+from scipy import ndimage
+
+from mlpcore.errors import InputError
+from mlpcore.reading import Form
+from mlpcore.reading.fields import line_rows
+from pages import form, on_paper, put, read, rotated, written
+from pictures import DIGITS, LABELS, as_bytes
+
+
+def sheet(boxed, digits=(None,) * 8, amount=()):
+    """The ink of a page: print, perhaps eight boxes, and a line with an amount."""
+    image = Image.new("L", (620, 520))
+    for k, text in enumerate(["CLAIM 12 B", "Amount in figures", "Please write clearly"]):
+        place = (40 + 30 * k, 20 + 170 * k + 90 * (k == 1))
+        ImageDraw.Draw(image).text(place, text, 255, ImageFont.load_default(34))
+    ink = np.asarray(image) / 255.0
+    if boxed:
+        boxes, _ = form(digits, 8, np.random.default_rng(0))
+        put(ink, boxes, 40, 80)
+    for k, digit in enumerate(amount):
+        put(ink, written(digit, 44), 360 + 46 * k, 270)
+    ink[326:328, 340:600] = 1
+    return ink
+
+
+#: Left, top, right and bottom on the sample.
+FIELDS = {
+    True: {
+        "date": [95, 135, 305, 185],
+        "number": [298, 135, 505, 185],
+        "amount": [340, 260, 600, 332],
+    },
+    False: {"amount": [340, 260, 600, 332]},
+}
+
+
+def scan(ink):
+    return Image.fromarray(as_bytes(on_paper(ink, np.random.default_rng(1))))
+
+
+def write_form(boxed, fields=None):
+    scan(sheet(boxed)).save("sample.png")
+    content = {"sample": "sample.png", "fields": fields or FIELDS[boxed]}
+    with open("form.json", "w") as file:
+        json.dump(content, file)
+    return Form("form.json")
+
+
+@pytest.fixture(autouse=True)
+def in_folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+
+
+@pytest.mark.parametrize("boxed", [True, False])
+@pytest.mark.parametrize("angle, scale", [(0, 1.0), (3, 1.2), (-2, 0.9)])
+def test_a_record_of_each_page(boxed, angle, scale):
+    ink = sheet(boxed, [None, *DIGITS[:7]], DIGITS[4:8])
+    ink = np.pad(ndimage.zoom(rotated(ink, angle), scale, order=1), ((50, 20), (30, 70)))
+    found = write_form(boxed).values(read(on_paper(ink, np.random.default_rng(1))))
+    wanted = {"date": LABELS[:3], "number": LABELS[3:7], "amount": LABELS[4:8]}
+    assert list(found) == list(FIELDS[boxed])
+    right = [found[name].text == "".join(map(str, wanted[name])) for name in found]
+    doubts = [value.in_doubt for value in found.values()]
+    assert all(a or b for a, b in zip(right, doubts)) and sum(right) >= len(right) - 1
+    assert {len(found[name].text) for name in found} <= {3, 4}
+
+
+def test_a_box_that_is_missing_moves_no_other():
+    """Boxes go with the nearest ones of the sample."""
+    ink = sheet(True, DIGITS[:8], DIGITS[:4])
+    ink[130:190, 350:407] = 0
+    page = read(on_paper(ink, np.random.default_rng(1)))
+    date = write_form(True).values(page)["date"]
+    assert date.text == "".join(map(str, LABELS[:4])) or date.in_doubt
+
+
+def test_what_is_missing_is_in_doubt():
+    form = write_form(True, {"none": [10, 400, 300, 440], "date": [95, 135, 305, 185]})
+    record = form.record(scan(sheet(True)))
+    assert record["date"] == "" and record["in doubt"] == "none"
+    assert form.missing == {"none": "", "date": "", "in doubt": "none; date"}
+    with pytest.raises(InputError, match="does not show the form of"):
+        form.record(scan(np.zeros((300, 400))))
+
+
+def test_rows_of_a_page_without_fields():
+    ink, _ = form([None, *DIGITS[:11]], 6, np.random.default_rng(1))
+    rows = line_rows(read(on_paper(ink, np.random.default_rng(2))))
+    assert [row["line"] for row in rows] == ["1", "2"]
+    cells = [[row[str(k)] for k in range(1, 7)] for row in rows]
+    assert cells[0][0] == "" and all(len(cell) == 1 for cell in cells[0][1:] + cells[1])
+    assert {int(k) for row in rows for k in row["in doubt"].split("; ") if k} <= set(range(1, 7))
+
+
+@pytest.mark.parametrize(
+    "content, message",
+    [
+        (
+            {"sample": "sample.png", "fields": {"a": [5, 5, 5, 9]}},
+            "field 'a' is .*: expected left, top",
+        ),
+        ({"sample": "none.png", "fields": {"a": [1, 1, 5, 9]}}, "cannot read none.png"),
+        ({"sample": "sample.png", "fields": {"a": [1, 1, 5]}}, "form.json is damaged"),
+        ({"fields": {}}, "form.json is damaged"),
+    ],
+)
+def test_files_that_are_refused(content, message):
+    write_form(False)
+    with open("form.json", "w") as file:
+        json.dump(content, file)
+    with pytest.raises(InputError, match=message):
+        Form("form.json")
