@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import itertools
 import math
 import multiprocessing
 import os
 import platform
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from mlpcore.errors import InputError
@@ -18,40 +19,32 @@ from mlpcore.errors import InputError
 MEMBERSHIP, GROUPS = Path("/proc/self/cgroup"), Path("/sys/fs/cgroup")
 
 
-def _groups(controller: str) -> Iterator[Path]:
-    """Yields the folders of the control groups around this process that a controller may limit.
+def _limits(controller: str, *files: Sequence[str]) -> Iterator[list[int]]:
+    """Yields the numbers in files of the control groups around this process, where there are some.
 
-    Version 2 has one hierarchy for all controllers. A container may see its own group as the root,
-    and be told a path outside.
+    Version 2 has one hierarchy for all controllers, and other files than version 1. A container may
+    see its own group as the root, and be told a path outside.
     """
     with contextlib.suppress(OSError):
         for line in MEMBERSHIP.read_text().splitlines():
             _, controllers, path = line.split(":", 2)
-            if controller in controllers.split(",") or not controllers:
-                root = GROUPS / controller if controllers else GROUPS
-                group = root / os.path.normpath(path).lstrip("/")
-                yield from (each for each in (group, *group.parents) if each.is_relative_to(root))
-
-
-def _limit(group: Path, *names: str) -> list[int]:
-    """The numbers in files of a group; none if one is not there, or says "max" or -1."""
-    try:
-        words = " ".join((group / name).read_text() for name in names).split()
-    except OSError:
-        return []
-    return list(map(int, words)) if all(map(str.isdigit, words)) else []
+            if controllers and controller not in controllers.split(","):
+                continue
+            root = GROUPS / controller if controllers else GROUPS
+            group = root / os.path.normpath(path).lstrip("/")
+            for folder, names in itertools.product((group, *group.parents), files):
+                with contextlib.suppress(OSError, ValueError):  # ValueError: "max"
+                    texts = [(folder / name).read_text() for name in names]
+                    yield list(map(int, " ".join(texts).split()))
 
 
 def available_cores() -> int:
     """Return the number of cores that the affinity and the control groups allow."""
     import joblib  # not above: it takes 0.1 s to import
 
-    cores = joblib.cpu_count()
-    for group in _groups("cpu"):
-        for names in (("cpu.max",), ("cpu.cfs_quota_us", "cpu.cfs_period_us")):
-            if limit := _limit(group, *names):
-                cores = min(cores, math.ceil(limit[0] / limit[1]))
-    return cores
+    limits = _limits("cpu", ["cpu.max"], ["cpu.cfs_quota_us", "cpu.cfs_period_us"])
+    allowed = (math.ceil(quota / period) for quota, period in limits if quota > 0)
+    return min([joblib.cpu_count(), *allowed])
 
 
 def cores_beside_others() -> int:
@@ -81,10 +74,8 @@ def total_memory() -> int:
 
         return psutil.virtual_memory().total
     total = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    for group in _groups("memory"):
-        for name in ("memory.max", "memory.limit_in_bytes"):  # versions 2 and 1
-            total = min([total, *_limit(group, name)])
-    return total
+    limits = _limits("memory", ["memory.max"], ["memory.limit_in_bytes"])
+    return min([total, *(limit for (limit,) in limits)])
 
 
 def check_memory(needed: int, what: str) -> None:

@@ -129,10 +129,9 @@ def _is_head(fields: Sequence[str]) -> bool:
     A line of data with a pixel that is no number is none, so that it is refused and not left out.
     """
     names = [field for field in fields if field not in LABELS]
-    n = len(names)
     if any(map(_is_number, names)):
-        return n > 3 and names in ([*map(str, range(n))], [*map(str, range(1, n + 1))])
-    return len(set(names)) == n
+        return len(names) > 3 and names in [[str(k + n) for k in range(len(names))] for n in (0, 1)]
+    return len(set(names)) == len(names)
 
 
 def _place_of_labels(lines: Sequence[str], delimiter: str) -> int:
@@ -141,31 +140,23 @@ def _place_of_labels(lines: Sequence[str], delimiter: str) -> int:
     Labels have 2 to `MAX_CLASSES` values, none of which has nearly all lines, nor one line each.
     Where both columns do, that of pixels reaches as far as the other pixels.
     """
-    columns = {0: Counter[str](), -1: Counter[str]()}
-    for line in lines:
-        fields = line.split(delimiter, 1)[0], line.rsplit(delimiter, 1)[-1]
-        for column, field in zip(columns.values(), fields):
-            column[field.strip(' "\r\n')] += 1
-    n = len(lines)
-    numbers = {k: [float(text) for text in each if _is_number(text)] for k, each in columns.items()}
-    found = [
-        k
-        for k, each in columns.items()
-        if 2 <= len(each) <= min(MAX_CLASSES, n / 2)
-        and max(each.values()) <= MOST_GROUND * n
-        and all(map(float.is_integer, numbers[k]))
-    ]
-    if len(found) < 2:
-        return found[0] if found else 0
-    inner = [field for line in lines[:100] for field in line.split(delimiter)[1:-1]]
-    top = max(map(float, filter(_is_number, inner)), default=0)
-    labels = [k for k in found if not LEAST_REACH * top <= max(numbers[k], default=0) <= top]
-    if len(labels) != 1:
-        raise ValueError(
-            "its labels may be in the first or in the last column; a first line that names the "
-            "columns tells, with 'label' for theirs"
-        )
-    return labels[0]
+    reach, n = {}, len(lines)
+    for place, split in ((0, str.split), (-1, str.rsplit)):
+        counts = Counter(split(line, delimiter, 1)[place].strip(' "\r\n') for line in lines)
+        numbers = [*map(float, filter(_is_number, counts))]
+        likely = 2 <= len(counts) <= min(MAX_CLASSES, n / 2) and all(k % 1 == 0 for k in numbers)
+        if likely and max(counts.values()) <= MOST_GROUND * n:
+            reach[place] = max(numbers, default=0)
+    if len(reach) == 2:
+        inner = (field for line in lines[:100] for field in line.split(delimiter)[1:-1])
+        top = max(map(float, filter(_is_number, inner)), default=0)
+        reach = {k: most for k, most in reach.items() if not LEAST_REACH * top <= most <= top}
+        if len(reach) != 1:
+            raise ValueError(
+                "its labels may be in the first or in the last column; a first line that names "
+                "the columns tells, with 'label' for theirs"
+            )
+    return next(iter(reach), 0)
 
 
 def _is_number(text: str) -> bool:

@@ -84,13 +84,10 @@ class Console(Observer):
     def _print_row(self, trainer: Trainer, *cells: str) -> None:
         """Prints cells in columns that are as wide as any number in them, and fit a terminal."""
         epoch = max(5, 2 * len(str(trainer.config.epochs)) + 1)
-        widths = 8, 7, 8, 10, 8, 9, 8
-        most = shutil.get_terminal_size().columns if self._can_change else sys.maxsize
-        line = cells[0].rjust(epoch)
-        for cell, width in zip(cells[1:], widths):
-            if len(line) + 2 + width > most:
-                break
-            line += f"  {cell:>{width}}"
+        widths = epoch, 8, 7, 8, 10, 8, 9, 8
+        line = "  ".join(cell.rjust(width) for cell, width in zip(cells, widths))
+        while self._can_change and len(line) > shutil.get_terminal_size().columns:
+            line = line[: line.rindex("  ")].rstrip()
         self.print(line)
 
     def on_epoch_start(self, trainer: Trainer) -> None:

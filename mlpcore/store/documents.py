@@ -19,17 +19,8 @@ T = TypeVar("T")
 
 
 def to_json(value: object) -> str:
-    """JSON of a record (`mlpcore.checks.Record`), or of a plain value.
-
-    Raises
-    ------
-    InputError
-        When a text comes from bytes that are not UTF-8.
-    """
-    try:
-        return msgspec.json.encode(value).decode()
-    except UnicodeEncodeError as error:
-        raise InputError(f"the text {error.object!r}: expected one in UTF-8") from None
+    """JSON of a record (`mlpcore.checks.Record`), or of a plain value."""
+    return msgspec.json.encode(value).decode()
 
 
 def to_metadata(**values: object) -> dict[str, str]:
