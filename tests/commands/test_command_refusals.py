@@ -74,6 +74,7 @@ REFUSED = [
     (f"evaluate run --json run/{LAST}", f"{LAST} belongs to a run"),
     ("evaluate run --strength 1", "--strength without --copies: expected both or none"),
     ("evaluate run --dataset digits", "3 classes: expected images of 29 x 29 and 10"),
+    ("evaluate pretrained --data letters", "error: pretrained is a network for images of 29 x 29"),
     ("evaluate sixteen --data letters", "from 0 to 255: expected 0 to 16, as in the training"),
     ("evaluate half --figures f", METRICS),
     # predict and read

@@ -197,6 +197,7 @@ def test_no_better_than_the_most_frequent_label(call, tmp_path):
     """Images that tell nothing, one in three of label 0, the others of 9; none of 1 to 8."""
     arrays = [np.zeros((30, 5, 5), np.uint8), np.array(10 * [0, 9, 9], np.uint8)]
     data = str(write_arrays(tmp_path / "blank", 2 * arrays))
+    Path("r", "lost+found").mkdir(parents=True)  # as at the root of a file system
     argv = ["--arch", "4", "--epochs", "9", "--lr", "0.05", "--threads", "1", "--out", "r"]
     out = call("train", "--data", data, *argv, "--no-deform")
     assert load_run("r").best_metrics.validation_errors == 10  # guesses 9

@@ -226,6 +226,8 @@ def test_pictures_by_class(tmp_path):
     folder = pictures(tmp_path / "set")
     assert load(folder / "train").notice.endswith("20% of the images are for the test")
     assert [path.parent.name for path in pictures_in(folder / "test")] == list("001122")
+    shutil.copytree(folder / "train" / "1", folder / "train" / "lost+found")
+    assert load(folder).n_classes == 3
     Image.fromarray(X[0, :4]).save(folder / "train" / "1" / "small.png")
     assert "small.png has 7 x 4 pixels: expected 7 x 7, as" in refusal(load, folder)
     shutil.rmtree(folder / "train")
