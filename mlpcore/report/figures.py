@@ -166,7 +166,9 @@ def evaluation_figures(
 
     Each figure is made when it is asked for, because one that is written takes 8 MB.
     """
-    yield "misclassified", misclassified(images, evaluation, title)
+    made = [misclassified(images, evaluation, title)]
+    del images  # which take more than figures
+    yield "misclassified", made.pop()
     yield "confusion", confusion(evaluation, title)
 
 
