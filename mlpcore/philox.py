@@ -6,7 +6,7 @@ threads, can draw any image of any epoch again by itself.
 | the four counter words | what they draw |
 |---|---|
 | block, layer, 0, 4 | initial weights, then biases, of a layer: four a block |
-| image, 0, epoch, 3 | deformation of an image: angle, coin, x and y scale |
+| image, 0, epoch, 3 | deformation of an image, or of a place in an epoch: angle, coin, scales |
 | image, block, 0, 6 | strokes on an image: four numbers a block |
 | image, 0, epoch, 5 | sort key of an image (two words) in the epoch's order |
 | cell, grid, epoch, 1 | displacement noise for x; cell = ((y // 4) << 16) + x, word y % 4 |

@@ -6,6 +6,7 @@ import numpy as np
 
 from mlpcore.backends import simd
 from mlpcore.backends.simd import SCHEDULES, SimdBackend
+from mlpcore.data.pixels import PixelSpec
 
 N, SIZES = 70, (300, 600, 300, 10)
 RNG = np.random.default_rng(0)
@@ -14,6 +15,7 @@ LABELS = RNG.integers(0, SIZES[-1], N).astype(np.uint8)
 ORDER = RNG.permutation(N).astype(np.int32)
 WEIGHTS = (np.arange(N) % 3).astype(np.float32)
 PICTURES = RNG.uniform(-1, 1, (130, 5, 4)).astype(np.float32)
+BYTES = RNG.integers(0, 256, (130, 4, 4)).astype(np.uint8)
 MAPS = np.tile(np.eye(2, dtype=np.float32), (130, 1, 1))
 TAPS = np.full((1, 21), 1 / 21, np.float32)
 MANY = np.tile(IMAGES, (15, 1))
@@ -57,5 +59,6 @@ def operations():
     )
     yield "deform by", lambda _: backend.deform_by(PICTURES, MAPS, FIELD)
     yield "deform", lambda _: backend.deform(PICTURES, MAPS, TAPS, 3.0, 0, 0)
+    yield "to inputs", lambda _: backend.to_inputs(BYTES, PixelSpec((5, 5), (4, 4)))
     yield "deform selected", lambda _: selected(backend)
     yield "fields", lambda _: backend.fields(5, 4, TAPS, 3.0, 0, 0, np.arange(130))
