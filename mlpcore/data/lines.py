@@ -33,7 +33,7 @@ def without_lines(dark: UInt8Array, drawn: UInt8Array) -> UInt8Array:
     if not drawn.any():
         return dark
     half = cv2.distanceTransform(drawn, cv2.DIST_L1, 3)[drawn > 0]
-    bridge = 2 * round(float(np.percentile(half, 90))) + 1
+    bridge = 2 * round(min(float(np.percentile(half, 90)), *dark.shape)) + 1  # of ink alone: far
     rest = dark & ~drawn
     whole = cv2.morphologyEx(rest, cv2.MORPH_CLOSE, np.ones((bridge, bridge), np.uint8))
     return rest | (whole & dark)

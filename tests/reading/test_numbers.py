@@ -8,6 +8,7 @@ from PIL import Image
 from scipy import ndimage
 
 import mlpcore
+from mlpcore.data.lines import without_lines
 from mlpcore.errors import InputError
 from mlpcore.reading import answers
 from pages import noisy, number, on_paper, photographed, put, read, rotated, written
@@ -123,6 +124,8 @@ def test_what_shows_no_digits(monkeypatch):
     rng = np.random.default_rng(0)
     assert "nothing found, expected digits" in read(noisy(np.full((300, 400), 200.0), rng)).warning
     assert "nothing found" in read(np.full((9, 900), 255)).warning
+    whole = np.full((9, 9), 255, np.uint8)
+    assert not without_lines(whole, whole).any()  # whose pixels are not near to any ground
     scribble = 200.0 - 150 * np.kron(rng.random((40, 60)) < 0.3, np.ones((6, 6)))
     page = read(scribble)
     assert not page.digits or "in doubt, expected a page of digits" in page.warning
