@@ -1,91 +1,46 @@
-"""The classifier: scikit-learn's conventions around this package's networks and training loop."""
+"""The classifier: labels, probabilities and deformed images."""
 
 from __future__ import annotations
 
-import copy
-import operator
-import sys
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import nullcontext
-from dataclasses import dataclass, field
+import math
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
-from msgspec import structs
 from numpy.typing import ArrayLike
-from scipy.sparse import issparse
-from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.base import ClassifierMixin
 from sklearn.utils.metaestimators import available_if
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
-from mlpcore import backends
-from mlpcore.backends.base import Backend
-from mlpcore.checks import check_array_like
 from mlpcore.deformation.parameters import DeformationParameters
 from mlpcore.errors import InputError
-from mlpcore.estimators.fitting import (
-    FEW,
-    Plateau,
-    StepperCache,
-    copy_of,
-    decay_of,
-    few_samples,
-    observers_of,
-    outputs_of,
-    train_by_steps,
-    warn_of_steps,
-    warn_of_training,
-)
+from mlpcore.estimators.base import OnlineMLP, parameterised
+from mlpcore.estimators.fitting import StepperCache
 from mlpcore.estimators.validation import (
-    INPUTS,
     Samples,
     can_train_in_parts,
-    canonical,
     check_known,
-    check_parameters,
-    check_samples,
     classes_of,
     deformation_of,
     encode,
-    float_rows,
-    image_shape_of,
     known_classes,
-    seed_of,
-    threads_of,
     weights_of,
 )
 from mlpcore.evaluation import probabilities
-from mlpcore.network.activation import Activation, Init, Loss
-from mlpcore.network.architecture import hidden_layers_of
-from mlpcore.network.network import Network
-from mlpcore.report.console import Console
+from mlpcore.network.activation import Loss
 from mlpcore.store.export import EstimatorNetwork
-from mlpcore.training.config import PAPER_RATIO, USUAL_TARGET, Decay, TrainingConfig
-from mlpcore.training.sources import ArraySource, Source, SparseSource
-from mlpcore.training.state import EpochMetrics, TrainingState
-from mlpcore.training.trainer import Diverged, Observer, Trainer
+from mlpcore.training.config import USUAL_TARGET
+from mlpcore.training.state import EpochMetrics
 from mlpcore.typing import AnyArray, Float32Array
 
-#: Weights that keep a thread busy. With fewer, threads wait for each other longer than they
-#: compute: a step of an 841-300-100-10 network takes one thread 14 us, a barrier a few us.
-WEIGHTS_PER_THREAD = 2**18
-
-#: Parameters that `TrainingConfig` takes as they are.
-PASSED_ON = set(TrainingConfig.__struct_fields__) - {"deformation"}
-
-#: The epoch of the first `partial_fit`, for random numbers; `fit` never gets this far, so the
-#: two do not draw the same ones.
-FIRST_PARTIAL_EPOCH = 2**31
-
-#: `partial_fit` keeps the losses of its last calls, this many or up to twice as many.
-LONGEST_CURVE = 10_000
-
-#: A function of the classifier as it is after an epoch, and of the epoch's metrics.
-Callback = Observer | Callable[[Any, EpochMetrics], object]
+#: Outputs that differ by less are almost the same, and losses of more times that of a guess are
+#: due to steps that are too long if outputs are.
+ALIKE = 1e-3
+WORSE_THAN_A_GUESS = 1.5
 
 
-@dataclass(kw_only=True, repr=False, eq=False)
-class OnlineMLPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+@parameterised
+class OnlineMLPClassifier(ClassifierMixin, OnlineMLP):  # type: ignore[misc]
     """A multilayer perceptron trained by true on-line back-propagation.
 
     Weights change after every single sample (batch size 1, no momentum). Each epoch presents the
@@ -228,38 +183,11 @@ class OnlineMLPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     True
     """
 
-    _cache = None  # of `partial_fit`; its stepper has the weights as they are now
-
-    hidden_layer_sizes: int | Sequence[int] | AnyArray | str = field(default=(300,), kw_only=False)
-    learning_rate_init: float = 1e-2
-    alpha: float | str = "auto"
-    max_iter: int = 100
-    deformation: DeformationParameters | None = None
-    image_shape: tuple[int, int] | None = None
-    early_stopping: bool = False
-    validation_fraction: float = 0.1
-    n_iter_no_change: int = 10
-    tol: float = 1e-4
+    deformation: DeformationParameters | None = None  # type: ignore[misc]
+    image_shape: tuple[int, int] | None = None  # type: ignore[misc]
     class_weight: Mapping[Any, float] | str | None = None
-    callbacks: Sequence[Callback] | None = None
-    random_state: int | np.random.RandomState | None = None
-    warm_start: bool = False
-    verbose: bool = False
-    backend: str = "cpu"
-    threads: int | None = None
-    activation: Activation = "relu"
     loss: Loss = "cross-entropy"
-    init: Init = "glorot"
-    decay: Decay = "linear"
-    warm_up: int = 0
-    learning_rate_end: float | None = None
-    learning_rate_ratio: float = PAPER_RATIO
     target: float = USUAL_TARGET
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
-        return tags
 
     def set_params(self, **params: Any) -> OnlineMLPClassifier:
         """Sets parameters by name, those of `deformation` too, as ``deformation__alpha``.
@@ -299,38 +227,8 @@ class OnlineMLPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             A factor of each sample's learning rate, 0 or more; None stands for 1. Weights, those
             of classes included, are divided by their mean, so that only their ratios matter.
         """
-        again = self.warm_start and hasattr(self, "classes_")
-        check_parameters(self)
-        inputs, labels = check_samples(self, X, y, reset=not again)
-        if again:  # a copy, so that this one stays as it is if training fails
-            check_known("y", np.unique(labels), self.classes_)
-            mlp = copy_of(self)
-            mlp.best_validation_score_ = None
-        else:
-            mlp = self._new(classes_of(labels))
-        n_before = len(mlp._history)
-        config = mlp._config(n_before + self.max_iter)
-        samples = mlp._samples(inputs, labels, sample_weight).with_mean_weight_1()
-        if not again:
-            mlp._network = mlp._new_network(config)
-        held_out = None
-        if self.early_stopping:
-            samples, held_out = samples.split(self.validation_fraction, config.seed)
-        stopping = Plateau(mlp, held_out)
-        observers = [stopping, *observers_of(self.callbacks, mlp)]
-        mlp._n_samples, mlp.target_ = len(samples.codes), config.target
-        # What continues after the epochs of `_history`.
-        state = TrainingState(mlp._network, history=mlp._history)
-        backend = mlp._get_backend(mlp._network)
-        source = mlp._source(samples, config, backend)
-        with Console(sys.stdout) if self.verbose else nullcontext(Observer()) as console:
-            observers.append(console)
-            decay = decay_of(mlp, len(samples.codes), backend)
-            complete = Trainer(config, source, backend, observers, state, decay).run()
-        warn_of_training(mlp, samples, n_before, complete)
-        mlp._network = stopping.best or mlp._network
-        self.__dict__.update(mlp.__dict__)
-        return self
+        result: OnlineMLPClassifier = self._fit(X, y, sample_weight)
+        return result
 
     @available_if(can_train_in_parts)  # type: ignore[untyped-decorator]
     def partial_fit(
@@ -360,110 +258,57 @@ class OnlineMLPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             A factor of each sample's learning rate, 0 or more; None stands for 1. A warning names
             a weight that makes a step unstable.
         """
-        first = not hasattr(self, "classes_")
-        cache = self._cache
-        if cache and not all(map(operator.is_, cache.parameters, PARAMETERS(self))):
-            cache = None
-        if cache is None:
-            check_parameters(self)
-        known = known_classes(classes, None if first else self.classes_)
-        mlp, samples = self, few_samples(self, cache, X, y, sample_weight)
-        if samples is None:
-            inputs, labels = check_samples(self, X, y, reset=first)
-            mlp = self._new(known) if first else self
-            samples = mlp._samples(inputs, labels, sample_weight)
-        warn_of_steps(samples, self.learning_rate_init)
-        try:
-            loss = mlp._learn(samples, cache)
-        except Diverged:
-            for name in ("classes_", "_network", "_cache"):
-                self.__dict__.pop(name, None)
-            raise
-        mlp.loss_curve_.append(loss)
-        if len(mlp.loss_curve_) >= 2 * LONGEST_CURVE:
-            del mlp.loss_curve_[:LONGEST_CURVE]
-        mlp._n_calls += 1
-        mlp._n_samples += len(samples.codes)
-        mlp.t_ += len(samples.codes)
-        if first:
-            self.__dict__.update(mlp.__dict__)
-        return self
+        known = known_classes(classes, getattr(self, "classes_", None))
+        result: OnlineMLPClassifier = self._partial_fit(X, y, sample_weight, classes_=known)
+        return result
 
-    def _learn(self, samples: Samples, cache: StepperCache | None) -> float:
-        """Learns samples in their order, by steps if these are few; returns their mean loss."""
-        few = len(samples.codes) <= FEW or issparse(samples.inputs)
-        if cache and few:
-            return train_by_steps(samples, cache)
-        # One epoch by a constant factor has one rate, the first.
-        config = structs.replace(
-            self._config(epochs=1), decay="factor", learning_rate_end=None, warm_up=0
-        )
-        if not hasattr(self, "_network"):
-            self._network = self._new_network(config)
-        network, self.target_ = self._current_network(), config.target
-        backend = self._get_backend(network)
-        decay = decay_of(self, np.inf, backend)
-        if not few or not config.deformation.is_identity:
-            state = TrainingState(network.copy())  # other threads may predict by the old one
-            epoch = FIRST_PARTIAL_EPOCH + self._n_calls + len(self._history)
-            source = self._source(samples, config, backend, epoch)
-            Trainer(config, source, backend, (), state, decay).run()
-            self._network, self._cache = state.network, None
-            return state.history[0].loss
-        self._cache = StepperCache(
-            PARAMETERS(self),
-            config,
-            config.layer_rates(config.learning_rate),
-            decay,
-            {label: code for code, label in enumerate(self.classes_.tolist())},
-            backend.stepper(network),
-        )
-        return train_by_steps(samples, self._cache)
+    def _learn_targets(self, targets: AnyArray, weights: Any, again: bool) -> None:
+        if again:
+            check_known("y", np.unique(targets), self.classes_)
+        else:
+            self.classes_: AnyArray = classes_of(targets)
 
-    def _source(
-        self,
-        samples: Samples,
-        config: TrainingConfig,
-        backend: Backend,
-        single_pass: int | None = None,
-    ) -> Source:
-        """The samples for a trainer; `single_pass` is as for `ArraySource`."""
-        inputs, codes, weights = samples.inputs, samples.codes, samples.weights
-        n_classes = len(self.classes_)
-        if issparse(inputs):
-            return SparseSource(inputs, codes, n_classes, config.seed, weights)
-        shape = 1, self.n_features_in_  # one row, if no other shape is needed
-        if self.deformation is not None or self.image_shape is not None:
-            shape = image_shape_of(self.image_shape, self.n_features_in_)
-        images, drawing = inputs.reshape(-1, *shape), (config.seed, config.deformation)
-        return ArraySource(images, codes, n_classes, backend, *drawing, weights, single_pass)
-
-    def _config(self, epochs: int) -> TrainingConfig:
-        return TrainingConfig(
-            hidden_layers=hidden_layers_of(self.hidden_layer_sizes),
-            epochs=epochs,
-            learning_rate=self.learning_rate_init,
-            deformation=deformation_of(self.deformation, self.classes_),
-            seed=self._seed,
-            **{name: value for name, value in vars(self).items() if name in PASSED_ON},
-        )
-
-    def _samples(self, inputs: Float32Array, labels: AnyArray, sample_weight: Any) -> Samples:
-        codes = encode(self.classes_, labels)
-        weights = weights_of(sample_weight, self.class_weight, self.classes_, labels)
+    def _samples(self, inputs: Float32Array, targets: AnyArray, sample_weight: Any) -> Samples:
+        codes = encode(self.classes_, targets)
+        weights = weights_of(sample_weight, self.class_weight, self.classes_, targets)
         return Samples(inputs, codes, weights)
 
-    def _new(self, classes: AnyArray) -> Any:
-        """A copy before its first sample, yet without a network."""
-        mlp = copy.copy(self)
-        mlp.classes_, mlp._seed = classes, seed_of(self.random_state)
-        mlp.loss_curve_, mlp._history, mlp._n_samples, mlp._n_calls = [], [], 0, 0
-        mlp.t_, mlp._cache = 0, None
-        mlp.validation_scores_ = mlp.best_validation_score_ = None
-        return mlp
+    def _few(
+        self, rows: Float32Array, y: Any, sample_weight: Any, cache: StepperCache
+    ) -> Samples | None:
+        labels = y if isinstance(y, list) else y.tolist()
+        try:
+            codes = np.array([cache.codes[label] for label in labels], np.uint8)
+        except (KeyError, TypeError):
+            return None
+        y = np.asarray(y)
+        return Samples(rows, codes, weights_of(sample_weight, self.class_weight, self.classes_, y))
 
-    def _new_network(self, config: TrainingConfig) -> Network:
-        return config.new_network((self.n_features_in_, *config.hidden_layers, len(self.classes_)))
+    def _deformation(self) -> DeformationParameters:
+        return deformation_of(self.deformation, self.classes_)
+
+    def _codes(self) -> dict[Any, int]:
+        return {label: code for code, label in enumerate(self.classes_.tolist())}
+
+    def _held_out_score(self, outputs: Float32Array, held_out: Samples) -> float:
+        right = outputs.argmax(axis=1) == held_out.targets
+        return float(np.average(right, weights=held_out.weights))
+
+    def _only_answer(self, outputs: Float32Array, samples: Samples, last: EpochMetrics) -> Any:
+        """The class that a network answers because steps were too long, or None.
+
+        They leave hidden neurons that are 0 for all samples, or at the limits of tanh. Outputs are
+        then the same to the bit; or almost so and wrong, with a loss above that of outputs which
+        are all alike. Steps that are too short leave either no such outputs or no such loss.
+        """
+        right = (outputs.argmax(axis=1) == samples.targets).sum()
+        if right > np.bincount(samples.targets).max():
+            return None
+        n = len(self.classes_)
+        of_a_guess = n * self.target_**2 / 2 if self.loss == "squared" else math.log(n)
+        spread = np.ptp(outputs, axis=0).max()
+        ignored = spread == 0 or (spread < ALIKE and last.loss > WORSE_THAN_A_GUESS * of_a_guess)
+        return self.classes_[outputs[0].argmax()] if ignored else None
 
     # ---- predictions -------------------------------------------------------------------
 
@@ -502,20 +347,6 @@ class OnlineMLPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         with np.errstate(divide="ignore"):
             return np.log(self.predict_proba(X))
 
-    def _outputs(self, X: Any) -> Float32Array:
-        check_is_fitted(self, "classes_")
-        rows = float_rows(X, self)
-        if rows is None:
-            check_array_like("X", X)
-            rows = canonical(validate_data(self, X, reset=False, **INPUTS))
-        cache = self._cache  # which another thread may drop
-        if cache is not None and (rows.shape[0] <= FEW or issparse(rows)):
-            outputs = cache.stepper.predict(rows)
-            if np.isfinite(outputs).all():
-                return outputs
-        network = self._current_network()
-        return outputs_of(network, rows, self._get_backend(network))
-
     def _for_export(self) -> EstimatorNetwork:
         """The network and the names that `mlpcore.export` writes."""
         check_is_fitted(self, "classes_")
@@ -524,75 +355,12 @@ class OnlineMLPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             self._current_network(), self.classes_, self.target_, self._n_samples, names
         )
 
-    def _get_backend(self, network: Network) -> Backend:
-        """The backend that computes with a network."""
-        threads = threads_of(self.threads, network.n_parameters // WEIGHTS_PER_THREAD)
-        return backends.get(self.backend, threads)
-
-    def _current_network(self) -> Network:
-        """The network with the weights as they are now, which the caller must not change."""
-        cache = self._cache
-        return self._network if cache is None else cache.stepper.network
-
-    def __getstate__(self) -> Any:
-        state = dict(super().__getstate__())  # not `__dict__` itself
-        cache = state.get("_cache")
-        if cache is not None:
-            state |= {"_network": cache.stepper.network, "_cache": None}
-        return state
-
-    # ---- fitted attributes -------------------------------------------------------------
-
-    @property
-    def network_(self) -> Network:
-        """The weights. Whoever reads them may change them."""
-        self._network = self._current_network()
-        self._cache = None
-        return self._network
-
-    @property
-    def coefs_(self) -> list[Float32Array]:
-        """Weights of each layer, (n_in, n_out) views."""
-        return [weights.T for weights in self.network_.weights]
-
-    @property
-    def intercepts_(self) -> list[Float32Array]:
-        """Biases of each layer, (n_out,) views."""
-        return list(self.network_.biases)
-
-    @property
-    def loss_(self) -> float:
-        """The last of `loss_curve_`."""
-        return self.loss_curve_[-1]
-
-    @property
-    def best_loss_(self) -> float | None:
-        """The lowest of `loss_curve_`; None with `early_stopping`."""
-        return min(self.loss_curve_) if self.validation_scores_ is None else None
-
-    @property
-    def n_layers_(self) -> int:
-        """Layers of neurons, the inputs included."""
-        return len(self._network.layer_sizes)
-
     @property
     def n_outputs_(self) -> int:
         """Outputs, one for each class."""
-        return int(self._network.layer_sizes[-1])
+        return len(self.classes_)
 
     @property
     def out_activation_(self) -> str:
         """The activation of the outputs."""
         return "tanh" if self._network.loss == "squared" else "softmax"
-
-    @property
-    def n_iter_(self) -> int:
-        """Epochs and calls of `partial_fit` so far."""
-        return len(self._history) + self._n_calls
-
-
-OnlineMLPClassifier.__module__ = "mlpcore"  # where pickles look for it; this module may move
-del OnlineMLPClassifier.__dataclass_fields__  # Dask and others would compare nothing else
-
-#: All parameters of a classifier.
-PARAMETERS = operator.attrgetter(*OnlineMLPClassifier._get_param_names())

@@ -1,4 +1,4 @@
-"""The training of the classifier: observers of `fit`, and the single pass of `partial_fit`."""
+"""The training of the estimators: observers of `fit`, and the single pass of `partial_fit`."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from sklearn.utils.extmath import row_norms
 from mlpcore.backends.base import Backend, Stepper
 from mlpcore.errors import InputError
 from mlpcore.estimators.unstable_steps import warn_of_unstable_step
-from mlpcore.estimators.validation import Samples, float_rows, is_auto, weights_of
+from mlpcore.estimators.validation import Samples, float_rows, is_auto
 from mlpcore.evaluation import evaluation
 from mlpcore.network.network import Network
 from mlpcore.training.config import TrainingConfig
@@ -52,11 +52,6 @@ def outputs_of(network: Network, X: Float32Array, backend: Backend) -> Float32Ar
 #: falls. As many epochs again would gain about as much or less.
 STILL_FALLS = 0.1
 
-#: Outputs that differ by less are almost the same, and losses of more times that of a guess are
-#: due to steps that are too long if outputs are.
-ALIKE = 1e-3
-WORSE_THAN_A_GUESS = 1.5
-
 
 def copy_of(mlp: Any) -> Any:
     """A copy of a fitted classifier that training it further leaves as it is."""
@@ -69,7 +64,7 @@ def copy_of(mlp: Any) -> Any:
 class EpochRecord(Observer):
     """Brings the fitted attributes of a classifier up to date after each epoch.
 
-    Then it calls functions with a copy of the classifier, and stops if one returns true.
+    Then it calls functions with a copy of the estimators, and stops if one returns true.
     """
 
     def __init__(self, mlp: Any, functions: Sequence[Callable[[Any, EpochMetrics], object]]):
@@ -87,7 +82,7 @@ class EpochRecord(Observer):
 
 
 class Plateau(Observer):
-    """Stops a training when the accuracy on held-out samples rises no more.
+    """Stops a training when the score of held-out samples rises no more.
 
     Without such samples, it is the loss that falls no more; but with a deformation every epoch is
     new to the network, so its loss says less and stops nothing. The rule is that of scikit-learn's
@@ -108,8 +103,8 @@ class Plateau(Observer):
         """Asks for a stop if it is time."""
         score, network, held_out = -metrics.loss, trainer.state.network, self.held_out
         if held_out:
-            guesses = outputs_of(network, held_out.inputs, trainer.backend).argmax(axis=1)
-            score = float(np.average(guesses == held_out.codes, weights=held_out.weights))
+            outputs = outputs_of(network, held_out.inputs, trainer.backend)
+            score = self.mlp._held_out_score(outputs, held_out)
             self.mlp.validation_scores_.append(score)
             if score > self._best_score:
                 self.mlp.best_validation_score_, self.best = score, network.copy()
@@ -151,7 +146,8 @@ def warn_of_training(mlp: Any, samples: Samples, n_before: int, complete: bool) 
     epochs = mlp._history[n_before:]
     losses = [metrics.loss for metrics in epochs]
     rates = [metrics.learning_rate for metrics in epochs]
-    answer = only_answer(mlp, samples, epochs[-1])
+    outputs = outputs_of(mlp._network, samples.inputs, mlp._get_backend(mlp._network))
+    answer = mlp._only_answer(outputs, samples, epochs[-1])
     if answer is not None:
         text = (
             f"The network answers {answer} whatever the sample: learning_rate_init "
@@ -164,24 +160,7 @@ def warn_of_training(mlp: Any, samples: Samples, n_before: int, complete: bool) 
         )
     else:
         return
-    warnings.warn(text, ConvergenceWarning, stacklevel=3)  # of who called fit
-
-
-def only_answer(mlp: Any, samples: Samples, last: EpochMetrics) -> Any:
-    """The class that a network answers because steps were too long, or None.
-
-    They leave hidden neurons that are 0 for all samples, or at the limits of tanh. Outputs are then
-    the same to the bit; or almost so and wrong, with a loss above that of outputs which are all
-    alike. Steps that are too short leave either no such outputs or no such loss.
-    """
-    outputs = outputs_of(mlp._network, samples.inputs, mlp._get_backend(mlp._network))
-    if (outputs.argmax(axis=1) == samples.codes).sum() > np.bincount(samples.codes).max():
-        return None
-    n_classes = len(mlp.classes_)
-    of_a_guess = n_classes * mlp.target_**2 / 2 if mlp.loss == "squared" else math.log(n_classes)
-    spread = np.ptp(outputs, axis=0).max()
-    ignored = spread == 0 or (spread < ALIKE and last.loss > WORSE_THAN_A_GUESS * of_a_guess)
-    return mlp.classes_[outputs[0].argmax()] if ignored else None
+    warnings.warn(text, ConvergenceWarning, stacklevel=4)  # of who called fit
 
 
 def warn_of_steps(samples: Samples, learning_rate: float) -> None:
@@ -197,7 +176,7 @@ def warn_of_steps(samples: Samples, learning_rate: float) -> None:
         steps[worst],
         f"sample_weight and class_weight give sample {worst}",
         f"learning_rate_init {learning_rate:.4g}",
-        stacklevel=4,  # of who called partial_fit
+        stacklevel=5,  # of who called partial_fit
     )
 
 
@@ -225,7 +204,7 @@ class StepperCache:
     config: TrainingConfig
     rates: tuple[float, ...]  # the learning rate of each layer
     weight_decay: float
-    codes: dict[Any, int]  # the place of each class
+    codes: dict[Any, int]  # the place of each class, if there are some
     stepper: Stepper
 
 
@@ -236,25 +215,19 @@ def few_samples(
     rows = None if cache is None else float_rows(X, mlp)
     if cache is None or rows is None or type(y) not in (list, np.ndarray) or len(y) != len(rows):
         return None
-    labels = y if isinstance(y, list) else y.tolist()
-    try:
-        codes = np.array([cache.codes[label] for label in labels], np.uint8)
-    except (KeyError, TypeError):
-        return None
-    return Samples(
-        rows, codes, weights_of(sample_weight, mlp.class_weight, mlp.classes_, np.asarray(y))
-    )
+    samples: Samples | None = mlp._few(rows, y, sample_weight, cache)
+    return samples
 
 
 def train_by_steps(samples: Samples, cache: StepperCache) -> float:
     """Learns samples in their order; returns their mean loss, weighted as they are."""
     config, weights = cache.config, samples.weights
-    data, rates = (samples.inputs, samples.codes), (cache.rates, config.target)
+    data, rates = (samples.inputs, samples.targets), (cache.rates, config.target)
     loss = cache.stepper.train(*data, *rates, weights, cache.weight_decay).loss
     if not math.isfinite(loss):
         raise Diverged(
             f"training diverged at learning rate {config.learning_rate:.4g}: the loss is not "
             "finite; expected a lower learning rate"
         )
-    total = len(samples.codes) if weights is None else weights.sum(dtype=np.float64)
+    total = len(samples.targets) if weights is None else weights.sum(dtype=np.float64)
     return loss / float(total)

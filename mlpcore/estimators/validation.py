@@ -16,6 +16,7 @@ import numpy as np
 from msgspec import structs
 from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import issparse
+from sklearn.base import is_regressor
 from sklearn.model_selection import train_test_split
 from sklearn.utils import check_random_state
 from sklearn.utils.class_weight import compute_class_weight
@@ -165,7 +166,7 @@ def classes_of(y: AnyArray) -> AnyArray:
         warnings.warn(
             f"y holds {len(classes)} different numbers in {len(y)} samples, each of which becomes "
             "a class, but this looks like the target of a regression. Expected labels of classes.",
-            stacklevel=3,  # of who called fit
+            stacklevel=5,  # of who called fit
         )
     return classes
 
@@ -200,14 +201,17 @@ def encode(classes: AnyArray, y: AnyArray) -> UInt8Array:
 
 @dataclass(frozen=True)
 class Samples:
-    """Inputs (n, n_features), places of their classes (n,), and weights (n,) if there are any.
+    """Inputs (n, n_features), targets, and weights (n,) if there are any.
 
-    The inputs are an array, or a sparse matrix in canonical compressed sparse rows.
+    The inputs are an array, or a sparse matrix in canonical compressed sparse rows. Targets are the
+    places of the classes (n,), or numbers (n, n_outputs), float32; then `moments` are what is known
+    of them after the last one of a stream.
     """
 
     inputs: Float32Array
-    codes: UInt8Array
+    targets: AnyArray
     weights: Float32Array | None
+    moments: Any = None
 
     def with_mean_weight_1(self) -> Samples:
         """The same with weights of the same ratios, whose mean is 1."""
@@ -219,13 +223,16 @@ class Samples:
     def split(self, fraction: float, seed: int) -> tuple[Samples, Samples]:
         """Two parts, with the same shares of the classes; the second has this fraction of all.
 
-        It has one sample or more of each class.
+        It has one sample or more of each class, or two numbers, which have a variance.
         """
-        places = np.arange(len(self.codes))
-        size = max(math.ceil(fraction * len(places)), len(np.unique(self.codes)))
+        places, stratify = np.arange(len(self.targets)), None
+        least = 2
+        if self.targets.ndim == 1:
+            stratify, least = self.targets, len(np.unique(self.targets))
+        size = max(math.ceil(fraction * len(places)), least)
         try:
             parts = train_test_split(
-                places, test_size=size, random_state=seed % 2**32, stratify=self.codes
+                places, test_size=size, random_state=seed % 2**32, stratify=stratify
             )
         except ValueError as error:
             raise InputError(
@@ -243,7 +250,7 @@ class Samples:
                 "sample_weight: all are zero in a part of early_stopping's split, expected "
                 "some weight in both; another random_state splits otherwise"
             )
-        return Samples(self.inputs[places], self.codes[places], weights)
+        return Samples(self.inputs[places], self.targets[places], weights)
 
 
 #: How scikit-learn checks inputs.
@@ -263,15 +270,17 @@ def canonical(X: Any) -> Any:
 
 
 def check_samples(mlp: Any, X: Any, y: Any, reset: bool) -> tuple[Float32Array, AnyArray]:
-    """Inputs (n, n_features) and labels (n,) that a classifier can be trained on."""
+    """Inputs (n, n_features), and labels (n,) or numbers (n,) or (n, n_outputs), to train on."""
     check_array_like("X", X)
     if y is not None:  # which scikit-learn refuses
         check_array_like("y", y)
-    given = y
-    X, y = validate_data(mlp, X, y, reset=reset, **INPUTS)
-    if isinstance(given, list):
-        check_lossless("y", y, given)
-    check_classification_targets(y)
+    given, numbers = y, is_regressor(mlp)
+    more = {"multi_output": True, "y_numeric": True} if numbers else {}
+    X, y = validate_data(mlp, X, y, reset=reset, **more, **INPUTS)
+    if not numbers:
+        if isinstance(given, list):
+            check_lossless("y", y, given)
+        check_classification_targets(y)
     if issparse(X):
         if mlp.deformation is not None:
             raise InputError("X is a sparse matrix: expected an array of images for a deformation")
@@ -286,7 +295,7 @@ def check_samples(mlp: Any, X: Any, y: Any, reset: bool) -> tuple[Float32Array, 
             f"X is far outside [-1, 1]: feature {norms.argmax()} has a root mean square of "
             f"{greatest:.4g}. Training may fail. Scale X first, for example by "
             "make_pipeline(StandardScaler(), OnlineMLPClassifier()).",
-            stacklevel=3,  # of who called fit
+            stacklevel=4,  # of who called fit
         )
     return X, y
 

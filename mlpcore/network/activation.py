@@ -24,6 +24,10 @@ of `cpu_simd/network.h`."""
 Loss: TypeAlias = Literal["squared", "cross-entropy"]
 """1/2 sum (y - t)^2 over scaled tanh outputs, or -log y of the class over softmax outputs."""
 
+AnyLoss: TypeAlias = Literal["squared", "cross-entropy", "least-squares"]
+"""Those of classifiers, and that of regression: 1/2 sum (y - t)^2 over linear outputs, for targets
+of any numbers."""
+
 Init: TypeAlias = Literal["uniform", "he", "glorot"]
 """Initial weights: uniform in [-0.05, 0.05] (paper), or scaled by the widths of the layers
 (He et al. 2015, for rectifiers; Glorot and Bengio 2010)."""
@@ -31,10 +35,8 @@ Init: TypeAlias = Literal["uniform", "he", "glorot"]
 
 ACTIVATIONS, LOSSES, INITS = (get_args(each) for each in (Activation, Loss, Init))
 
-LEAST_SQUARES = "least-squares"
-"""The loss of regression: 1/2 sum (y - t)^2 over linear outputs, whose targets are any numbers."""
-
-ALL_LOSSES = (*LOSSES, LEAST_SQUARES)
+ALL_LOSSES = get_args(AnyLoss)
+LEAST_SQUARES = ALL_LOSSES[-1]
 
 Each = TypeVar("Each")
 

@@ -23,7 +23,7 @@ from mlpcore.data.pixels import InputRange
 from mlpcore.deformation.parameters import DeformationParameters
 from mlpcore.errors import InputError
 from mlpcore.network import Network
-from mlpcore.network.activation import Activation, Init, Loss, check_target
+from mlpcore.network.activation import Activation, AnyLoss, Init, Loss, check_target
 from mlpcore.network.architecture import MAX_LAYERS, MAX_WIDTH, PRESETS
 
 MAX_EPOCHS = 1_000_000
@@ -150,7 +150,7 @@ class TrainingConfig(Record, frozen=True):
     learning_rate_ratio: Rate = PAPER_RATIO
     target: float = USUAL_TARGET
     activation: Activation = "tanh"
-    loss: Loss = "squared"
+    loss: AnyLoss = "squared"
     init: Init = "uniform"
     input_range: InputRange = "signed"
     ones_and_sevens: Annotated[float, Meta(ge=0, le=1)] = 0.0

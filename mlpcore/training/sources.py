@@ -137,7 +137,8 @@ class ArraySource(Source):
     Parameters
     ----------
     images, labels
-        (n, h, w) float32, as the network gets them but for the deformation, and (n,) uint8.
+        (n, h, w) float32, as the network gets them but for the deformation, and (n,) uint8; or
+        the targets (n, n_classes) float32 of a regression, which has no errors to count.
     n_classes
         Labels are less.
     backend
@@ -177,7 +178,8 @@ class ArraySource(Source):
         shape = images.shape[1:] if pixels is None else pixels.image_shape
         self.n_samples, self.n_inputs = len(labels), math.prod(shape)
         self.n_classes = n_classes
-        check_range("train labels", labels, n_classes)
+        if labels.ndim == 1:
+            check_range("train labels", labels, n_classes)
         backend.check_option("sample_weight", sample_weight)
         weights = self._weigh(sample_weight)
         self._weights = None if weights is None else backend.put(weights)
@@ -185,7 +187,7 @@ class ArraySource(Source):
         self._single_pass, self._pixels = single_pass, pixels
         self._images, self._labels = backend.put(images), backend.put(labels)
         self._order = backend.put(np.arange(self.n_samples, dtype=np.int32))
-        if single_pass is None:
+        if single_pass is None and labels.ndim == 1:
             self.validation = Segment(self._images, self._labels)
         #: Whether samples are learnt where they are.
         self._stay = pixels is None and deformation.is_identity
@@ -339,10 +341,11 @@ class SparseSource(Source):
     ):
         self.n_samples, self.n_inputs = rows.shape
         self.n_classes = n_classes
-        check_range("train labels", labels, n_classes)
+        if labels.ndim == 1:
+            check_range("train labels", labels, n_classes)
+            self.validation = Segment(rows, labels)
         self._weights = self._weigh(sample_weight)
         self._rows, self._labels, self._seed = rows, labels, seed
-        self.validation = Segment(rows, labels)
 
     def reserve(self, network: LoadedNetwork) -> None:
         """Allocates nothing: a stepper on the CPU trains."""

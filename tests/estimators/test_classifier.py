@@ -18,8 +18,8 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from mlpcore import DeformationParameters, OnlineMLPClassifier, backends, deformation
 from mlpcore.deformation.parameters import IDENTITY
 from mlpcore.deformation.values import background_of
-from mlpcore.estimators import classifier
-from mlpcore.estimators.classifier import FIRST_PARTIAL_EPOCH, WEIGHTS_PER_THREAD
+from mlpcore.estimators import base
+from mlpcore.estimators.base import FIRST_PARTIAL_EPOCH, WEIGHTS_PER_THREAD
 from mlpcore.estimators.fitting import Plateau, still_falls
 from mlpcore.estimators.validation import Samples
 from mlpcore.network import Network
@@ -165,7 +165,7 @@ def started(**changes):
 
 def test_weights_that_are_written_and_parameters_that_change_count_in_the_next_step(monkeypatch):
     """Of the losses only the last ones are kept."""
-    monkeypatch.setattr(classifier, "LONGEST_CURVE", 1)
+    monkeypatch.setattr(base, "LONGEST_CURVE", 1)
     written, slow, fast = started(), started(), started().set_params(learning_rate_init=0.5)
     written.coefs_[0][:] = 0
     written.coefs_[1][:] = 0  # so the layer below learns nothing
@@ -277,15 +277,15 @@ def test_the_network_is_that_of_the_best_epoch():
 def test_held_out_samples_are_not_trained_on_have_all_classes_and_count_by_their_weights():
     weights = np.arange(230, dtype=np.float32)
     kept, held_out = Samples(X, Y, weights).split(0.2, 5)
-    assert len(kept.codes) == 184
-    assert sorted(np.bincount(held_out.codes)) == [15, 15, 16]
+    assert len(kept.targets) == 184
+    assert sorted(np.bincount(held_out.targets)) == [15, 15, 16]
     for part in (kept, held_out):
         places = part.weights.astype(int)
-        assert np.array_equal(part.inputs, X[places]) and np.array_equal(part.codes, Y[places])
+        assert np.array_equal(part.inputs, X[places]) and np.array_equal(part.targets, Y[places])
     assert not np.array_equal(held_out.weights, Samples(X, Y, weights).split(0.2, 6)[1].weights)
-    assert sorted(Samples(X, Y, None).split(0.001, 5)[1].codes) == [0, 1, 2]
+    assert sorted(Samples(X, Y, None).split(0.001, 5)[1].targets) == [0, 1, 2]
     mlp = make_mlp(early_stopping=True, validation_fraction=0.2, max_iter=1).fit(X, Y, weights)
-    right = mlp.predict(held_out.inputs) == held_out.codes
+    right = mlp.predict(held_out.inputs) == held_out.targets
     assert mlp.best_validation_score_ == pytest.approx(np.average(right, weights=held_out.weights))
     assert mlp.best_validation_score_ != pytest.approx(np.mean(right))
 
