@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     from mlpcore.errors import PictureWarning as PictureWarning
     from mlpcore.estimators.classifier import OnlineMLPClassifier as OnlineMLPClassifier
     from mlpcore.estimators.deformer import ElasticDeformer as ElasticDeformer
+    from mlpcore.estimators.regressor import OnlineMLPRegressor as OnlineMLPRegressor
     from mlpcore.estimators.stream import StreamMLPClassifier as StreamMLPClassifier
     from mlpcore.estimators.stream import StreamMLPRegressor as StreamMLPRegressor
     from mlpcore.evaluation import Committee as Committee
@@ -66,6 +67,7 @@ _NAMES = {
     "mlpcore.errors": "InputError PictureWarning",
     "mlpcore.estimators.classifier": "OnlineMLPClassifier",
     "mlpcore.estimators.deformer": "ElasticDeformer",
+    "mlpcore.estimators.regressor": "OnlineMLPRegressor",
     "mlpcore.estimators.stream": "StreamMLPClassifier StreamMLPRegressor",
     "mlpcore.evaluation": "Committee Evaluation evaluate",
     "mlpcore.inference": "TrainedClassifier export load",

@@ -152,6 +152,10 @@ class OnlineMLP(BaseEstimator):  # type: ignore[misc]
     def _only_answer(self, outputs: Float32Array, samples: Samples, last: EpochMetrics) -> Any:
         """What a network answers whatever the sample, because steps were too long, or None."""
 
+    def _bounded(self, samples: Samples) -> Samples:
+        """Samples with weights that make no step unstable, where outputs have no bounds."""
+        return samples
+
     def _deformation(self) -> DeformationParameters:
         """The deformation of a training."""
         return IDENTITY
@@ -190,7 +194,7 @@ class OnlineMLP(BaseEstimator):  # type: ignore[misc]
         # What continues after the epochs of `_history`.
         state = TrainingState(mlp._network, history=mlp._history)
         backend = mlp._get_backend(mlp._network)
-        source = mlp._source(samples, config, backend)
+        source = mlp._source(mlp._bounded(samples), config, backend)
         with self._console() if self.verbose else nullcontext(Observer()) as console:
             observers.append(console)
             decay = decay_of(mlp, len(samples.targets), backend)

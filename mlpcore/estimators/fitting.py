@@ -115,6 +115,20 @@ class Plateau(Observer):
             trainer.request_stop()
 
 
+class LossLines(Observer):
+    """Prints the learning rate and the loss of each epoch. A context manager, as `Console` is."""
+
+    def __enter__(self) -> LossLines:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        pass
+
+    def on_epoch_end(self, trainer: Trainer, metrics: EpochMetrics) -> None:
+        """Prints a line."""
+        print(f"epoch {metrics.epoch}, rate {metrics.learning_rate:.4g}, loss {metrics.loss:.6g}")
+
+
 def observers_of(callbacks: Any, mlp: Any) -> list[Observer]:
     """An `EpochRecord` that calls the functions among callbacks, and the Observers among them."""
     if not isinstance(callbacks, Sequence | None):

@@ -294,7 +294,7 @@ def check_samples(mlp: Any, X: Any, y: Any, reset: bool) -> tuple[Float32Array, 
         warnings.warn(
             f"X is far outside [-1, 1]: feature {norms.argmax()} has a root mean square of "
             f"{greatest:.4g}. Training may fail. Scale X first, for example by "
-            "make_pipeline(StandardScaler(), OnlineMLPClassifier()).",
+            f"make_pipeline(StandardScaler(), {type(mlp).__name__}()).",
             stacklevel=4,  # of who called fit
         )
     return X, y

@@ -10,7 +10,13 @@ from mlpcore.errors import InputError, shown
 from mlpcore.files import atomic_write
 from mlpcore.inference.classifier import SOURCES, TrainedClassifier, load
 from mlpcore.inference.inputs import as_path
-from mlpcore.store.export import EstimatorNetwork, estimator_to_onnx, to_onnx
+from mlpcore.store.export import (
+    EstimatorNetwork,
+    RegressorNetwork,
+    estimator_to_onnx,
+    regressor_to_onnx,
+    to_onnx,
+)
 from mlpcore.store.run_folder import check_result_file
 from mlpcore.store.weights import to_safetensors
 from mlpcore.typing import StrPath
@@ -28,13 +34,13 @@ def export(model: object, path: StrPath, *, precision: str = "float32") -> None:
     - **An ONNX file** computes what the model answers. That of a run takes pixels as the data of
       the training had them, and scales them itself. That of a committee gives the mean of its
       members. That of an estimator takes features as the estimator does, and gives ``label`` and
-      ``probabilities``.
+      ``probabilities``, or the ``variable`` of a regressor.
     - **A safetensors file** holds the weights of one network.
 
     Parameters
     ----------
     model : estimator, TrainedClassifier, str, os.PathLike or sequence of paths
-        A fitted classifier, what `mlpcore.load` gives, or what it takes: the folder of a run or of
+        A fitted estimator, what `mlpcore.load` gives, or what it takes: the folder of a run or of
         a committee, a file of weights, or "pretrained".
     path : str or os.PathLike
         The file, which ends in ``.onnx`` or ``.safetensors``. It is replaced if it exists.
@@ -93,10 +99,12 @@ def exported(model: object, kind: str, precision: str = "float32") -> bytes:
     if not hasattr(model, "_for_export"):
         name = type(model).__name__
         raise InputError(
-            f"an object of type {name}: expected a classifier of mlpcore, what mlpcore.load gives, "
+            f"an object of type {name}: expected an estimator of mlpcore, what mlpcore.load gives, "
             f"{SOURCES}"
         )
-    estimator: EstimatorNetwork = model._for_export()
+    estimator: EstimatorNetwork | RegressorNetwork = model._for_export()
     if kind == ".onnx":
+        if isinstance(estimator, RegressorNetwork):
+            return regressor_to_onnx(estimator)
         return estimator_to_onnx(estimator)
     return to_safetensors(estimator.network, estimator.metadata(), precision)

@@ -32,6 +32,9 @@ of scikit-learn's estimators usually have:
 | ``label`` | output (n,): what ``predict`` gives, int64, float64, bool or strings |
 | ``probabilities`` | output, float32 (n, classes): what ``predict_proba`` gives |
 
+Of a regressor the outputs are ``variable``, float64 (n, outputs), as of those of scikit-learn; and
+its metadata ``means`` and ``deviations``, by which the network's outputs become these.
+
 Its metadata are those above without ``data`` and ``pixels``, and with ``features``, the names of
 ``feature_names_in_`` if X had some. Those of a classifier for streams also have its
 ``standardisation``, which the file applies.
@@ -57,7 +60,7 @@ from mlpcore.store.onnx_graph import (
 from mlpcore.store.trained import TrainedNetwork
 from mlpcore.store.weights import layer_metadata, weights_sha256
 from mlpcore.training.config import USUAL_TARGET
-from mlpcore.typing import AnyArray
+from mlpcore.typing import AnyArray, Float64Array
 
 #: What an estimator's labels are in an ONNX file, by the kind of their type in NumPy.
 LABEL_TYPES: dict[str, type] = {
@@ -197,6 +200,52 @@ class EstimatorNetwork:
         further = {"features": self.feature_names, "standardisation": self.standardisation}
         given = {name: value for name, value in further.items() if value}
         return to_metadata(target=self.target, classes=self.classes.tolist(), **given)
+
+
+@dataclass(frozen=True)
+class RegressorNetwork:
+    """The network of a regressor, for an export.
+
+    Attributes
+    ----------
+    network : Network
+        Its outputs are standardised targets.
+    means, deviations : numpy.ndarray, shape (n_outputs,), float64
+        A target is mean + deviation * output.
+    feature_names : sequence of str
+        The names of the features, if they have some.
+    """
+
+    network: Network
+    means: Float64Array
+    deviations: Float64Array
+    feature_names: tuple[str, ...] = ()
+
+    def metadata(self) -> dict[str, str]:
+        """The metadata of a file, apart from those of the layers."""
+        given = {"features": self.feature_names} if self.feature_names else {}
+        return to_metadata(means=self.means.tolist(), deviations=self.deviations.tolist(), **given)
+
+
+def regressor_to_onnx(regressor: RegressorNetwork) -> bytes:
+    """The content of an ONNX file of a regressor's network, the same for the same network.
+
+    Raises
+    ------
+    InputError
+        As `to_onnx`.
+    """
+    network = regressor.network
+    graph = Graph(network.n_parameters)
+    outputs = graph.add("Cast", add_layers(graph, "X", network), to=graph.onnx.TensorProto.DOUBLE)
+    outputs = graph.add("Mul", outputs, regressor.deviations)
+    graph.add("Add", outputs, regressor.means, name="variable")
+    return graph.content(
+        {"X": (np.float32, [network.layer_sizes[0]])},
+        {"variable": (np.float64, [network.layer_sizes[-1]])},
+        f"{describe_layers(network)} X (n, features). variable (n, outputs).",
+        _metadata(network, regressor.metadata()),
+    )
 
 
 def estimator_to_onnx(estimator: EstimatorNetwork) -> bytes:

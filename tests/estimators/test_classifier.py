@@ -15,7 +15,13 @@ from sklearn.preprocessing import scale
 from sklearn.utils.class_weight import compute_sample_weight
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from mlpcore import DeformationParameters, OnlineMLPClassifier, backends, deformation
+from mlpcore import (
+    DeformationParameters,
+    OnlineMLPClassifier,
+    OnlineMLPRegressor,
+    backends,
+    deformation,
+)
 from mlpcore.deformation.parameters import IDENTITY
 from mlpcore.deformation.values import background_of
 from mlpcore.estimators import base
@@ -39,6 +45,8 @@ CHECKED = [
     OnlineMLPClassifier(early_stopping=True, class_weight="balanced"),
     OnlineMLPClassifier(early_stopping=True, warm_start=True),
     OnlineMLPClassifier(class_weight="balanced", warm_start=True),
+    OnlineMLPRegressor(),
+    OnlineMLPRegressor(early_stopping=True, warm_start=True),
 ]
 
 

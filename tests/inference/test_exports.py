@@ -9,7 +9,14 @@ import pytest
 from msgspec import structs
 
 import mlpcore
-from mlpcore import Dataset, OnlineMLPClassifier, StreamMLPClassifier, TrainedClassifier, backends
+from mlpcore import (
+    Dataset,
+    OnlineMLPClassifier,
+    OnlineMLPRegressor,
+    StreamMLPClassifier,
+    TrainedClassifier,
+    backends,
+)
 from mlpcore.data.pixels import MNIST_PIXELS
 from mlpcore.network.activation import ACTIVATIONS
 from mlpcore.store import onnx_graph
@@ -199,6 +206,22 @@ def test_estimators(names, dtype, loss):
     assert known["classes"] == metadata["classes"]
 
 
+@pytest.mark.parametrize("targets", [X[:, :2] * [9.0, 1e-3] + [1e6, 0], X[:, 0] * 5])
+def test_regressors(targets):
+    """Their outputs have the units of the targets, in float64."""
+    model = OnlineMLPRegressor((9,), max_iter=3, random_state=0).fit(X, targets)
+    mlpcore.export(model, "n.onnx")
+    (outputs,) = session_of("n.onnx").run(["variable"], {"X": X})
+    expected = model.predict(X).reshape(len(X), -1)
+    tolerance = TOLERANCE * np.std(targets, axis=0)
+    assert outputs.dtype == np.float64 and (np.abs(outputs - expected) < tolerance).all()
+    mlpcore.export(model, "n.safetensors")
+    network, known = read_network("n.safetensors")
+    assert same_weights(network, model.network_)
+    assert json.loads(known["means"]) == model._moments.scale[0].tolist()
+    assert "no pixels" in refusal(mlpcore.load, "n.safetensors")
+
+
 def test_a_stream_s_weights_are_those_of_its_last_sample():
     model = OnlineMLPClassifier((9,), random_state=0).partial_fit(X[:5], Y[:5], classes=range(3))
     for k in range(5, 9):
@@ -243,8 +266,8 @@ def test_what_is_refused():
         ("a.safetensors", "a.safetensors", "is the network itself"),
         ("a.safetensors", "no/a.onnx", "no"),
         ("b.safetensors", "a.onnx", "b.safetensors"),
-        (5, "a.onnx", "int: expected a classifier"),
-        (network, "a.onnx", "Network: expected a classifier"),
+        (5, "a.onnx", "int: expected an estimator"),
+        (network, "a.onnx", "Network: expected an estimator"),
         (["a.safetensors"] * 2, "b.safetensors", "2 networks"),
         (copies, "a.onnx", "copies 2"),
         (mixed, "a.onnx", "classes of the type object"),

@@ -1,0 +1,227 @@
+"""The regressor: any numbers as targets, standardised, by linear outputs."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import ArrayLike
+from sklearn.base import RegressorMixin
+from sklearn.metrics import r2_score
+from sklearn.utils.extmath import row_norms
+from sklearn.utils.metaestimators import available_if
+from sklearn.utils.validation import check_is_fitted
+
+from mlpcore.backends.base import Backend
+from mlpcore.checks import real_array
+from mlpcore.errors import InputError
+from mlpcore.estimators.base import OnlineMLP, parameterised
+from mlpcore.estimators.fitting import LossLines, StepperCache
+from mlpcore.estimators.moments import Moments
+from mlpcore.estimators.validation import Samples, can_train_in_parts, weights_of
+from mlpcore.network.activation import LEAST_SQUARES
+from mlpcore.network.network import Network
+from mlpcore.store.export import RegressorNetwork
+from mlpcore.training.state import EpochMetrics
+from mlpcore.typing import AnyArray, Float32Array, Float64Array
+
+#: The squares of larger numbers, and their sums, may be infinite.
+GREATEST_TARGET = 1e140
+
+#: A step changes a linear output by about the learning rate times 1 + |x|^2 of its error, for each
+#: of the layers, and is unstable above 2 in all.
+GREATEST_STEP = 0.3
+
+
+@parameterised
+class OnlineMLPRegressor(RegressorMixin, OnlineMLP):  # type: ignore[misc]
+    """A multilayer perceptron for regression, trained by true on-line back-propagation.
+
+    Weights change after every single sample, as those of `OnlineMLPClassifier` do, by the gradient
+    of half the squared error. Outputs are linear. Targets, one or several of a sample, are
+    standardised: in `fit` by the mean and the deviation of all, and in `partial_fit` by those of
+    all so far. It trains on CPUs.
+
+    X is converted to float32, but not scaled. Bring its values to about [-1, 1] first.
+
+    Parameters
+    ----------
+    hidden_layer_sizes : int, sequence of int or str, default=(300,)
+    learning_rate_init : float, default=0.01
+    alpha : float or "auto", default="auto"
+    max_iter : int, default=100
+    early_stopping : bool, default=False
+        Whether to hold out some of X, stop when the coefficient of determination there rises no
+        more, and keep the network with the best. It excludes `partial_fit`.
+    validation_fraction : float, default=0.1
+    n_iter_no_change, tol : int, default=10, and float, default=1e-4
+    callbacks : list of callables or Observers, default=None
+    random_state : int, RandomState instance or None, default=None
+    warm_start : bool, default=False
+        Also keeps by what targets are standardised.
+    verbose : bool, default=False
+        Whether `fit` prints the learning rate and the loss of each epoch.
+    backend : str, default="cpu"
+    threads : int, default=None
+    activation : {"relu", "tanh"}, default="relu"
+    init : {"glorot", "he", "uniform"}, default="glorot"
+    decay : {"linear", "factor"}, default="linear"
+    warm_up : int, default=0
+    learning_rate_end : float, default=None
+    learning_rate_ratio : float, default=1.0
+        All as for `OnlineMLPClassifier`.
+
+    Attributes
+    ----------
+    n_features_in_, feature_names_in_, network_, coefs_, intercepts_, loss_curve_, loss_,
+    best_loss_, validation_scores_, best_validation_score_, n_iter_, t_, n_layers_, n_outputs_
+        As those of `OnlineMLPClassifier`, but losses are half the squared errors of standardised
+        targets, and scores coefficients of determination. The network gives standardised targets.
+    out_activation_ : "identity"
+        That of the outputs.
+
+    Raises
+    ------
+    ValueError
+        As from `OnlineMLPClassifier`.
+
+    Examples
+    --------
+    >>> from mlpcore import OnlineMLPRegressor
+    >>> from sklearn.datasets import load_diabetes
+    >>> from sklearn.preprocessing import scale
+    >>> X, y = load_diabetes(return_X_y=True)
+    >>> mlp = OnlineMLPRegressor((50,), max_iter=20, random_state=0)
+    >>> mlp.fit(scale(X)[::2], y[::2]).score(scale(X)[1::2], y[1::2]) > 0.4
+    True
+    """
+
+    class_weight: ClassVar[None] = None
+    out_activation_: ClassVar[str] = "identity"
+    _settings: ClassVar[dict[str, Any]] = {"loss": LEAST_SQUARES}
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.target_tags.multi_output = True
+        return tags
+
+    def fit(
+        self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None
+    ) -> OnlineMLPRegressor:
+        """Trains until the loss falls no more, or for `max_iter` epochs; returns the estimator.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            Finite numbers, about [-1, 1]. One thread learns sparse rows, and makes none dense.
+        y : array-like of shape (n_samples,) or (n_samples, n_outputs)
+            Finite numbers.
+        sample_weight : array-like of shape (n_samples,), default=None
+            As in `OnlineMLPClassifier.fit`. Weights also count in the mean and the deviation.
+        """
+        result: OnlineMLPRegressor = self._fit(X, y, sample_weight)
+        return result
+
+    @available_if(can_train_in_parts)  # type: ignore[untyped-decorator]
+    def partial_fit(
+        self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None
+    ) -> OnlineMLPRegressor:
+        """Trains one pass over the samples in the order given; returns the estimator.
+
+        As `OnlineMLPClassifier.partial_fit`. A target is standardised by all up to itself.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+        y : array-like of shape (n_samples,) or (n_samples, n_outputs)
+        sample_weight : array-like of shape (n_samples,), default=None
+        """
+        result: OnlineMLPRegressor = self._partial_fit(X, y, sample_weight)
+        return result
+
+    def predict(self, X: ArrayLike) -> Float64Array:
+        """The targets of each row of X, float64 of shape (n_samples,) or (n_samples, n_outputs)."""
+        outputs = self._outputs(X)
+        mean, deviation = self._moments.scale
+        result: Float64Array = mean + deviation * outputs
+        return result.ravel() if self._is_flat else result
+
+    def _learn_targets(self, targets: AnyArray, weights: Any, again: bool) -> None:
+        numbers = self._columns(targets, first=not again)
+        if not again:
+            self._moments = Moments.of(numbers, weights_of(weights, None, numbers, targets))
+
+    def _samples(self, inputs: Float32Array, targets: AnyArray, sample_weight: Any) -> Samples:
+        standardised = self._moments.standardised(self._columns(targets))
+        weights = weights_of(sample_weight, None, targets, targets)
+        return Samples(inputs, standardised.astype(np.float32), weights)
+
+    def _stream_samples(
+        self, inputs: Float32Array, targets: AnyArray, sample_weight: Any
+    ) -> Samples:
+        numbers = self._columns(targets, first=not hasattr(self, "_moments"))
+        weights = weights_of(sample_weight, None, targets, targets)
+        known = getattr(self, "_moments", None)
+        if known is None:
+            known = Moments(numbers[0], np.zeros(1 + 2 * numbers.shape[1]))
+        standardised, after = known.after(numbers, weights)
+        return Samples(inputs, standardised.astype(np.float32), weights, after)
+
+    def _few(
+        self, rows: Float32Array, y: Any, sample_weight: Any, cache: StepperCache
+    ) -> Samples | None:
+        return self._stream_samples(rows, real_array("y", y), sample_weight)
+
+    def _learn(self, samples: Samples, cache: StepperCache | None) -> float:
+        self._moments = samples.moments
+        return super()._learn(self._bounded(samples), cache)
+
+    def _bounded(self, samples: Samples) -> Samples:
+        squares = row_norms(samples.inputs, squared=True).astype(np.float64)
+        bound = GREATEST_STEP / (self.learning_rate_init * (1 + squares))
+        weights = 1.0 if samples.weights is None else samples.weights
+        return replace(samples, weights=np.minimum(weights, bound).astype(np.float32))
+
+    def _columns(self, targets: AnyArray, first: bool = False) -> Float64Array:
+        """Targets (n, n_outputs) as float64, as many of a sample as before."""
+        if first:
+            self._is_flat = targets.ndim == 1
+            self._n_outputs = 1 if self._is_flat else targets.shape[1]
+        numbers = targets.astype(np.float64).reshape(len(targets), -1)
+        if targets.ndim > 2 or numbers.shape[1] != self._n_outputs:
+            found = " x ".join(map(str, targets.shape[1:])) or "1"
+            raise InputError(f"y holds {found} numbers a sample: expected {self._n_outputs}")
+        greatest = np.abs(numbers).max()
+        if greatest > GREATEST_TARGET:
+            raise InputError(f"y holds {greatest:.4g}: expected numbers up to {GREATEST_TARGET:g}")
+        return numbers
+
+    def _held_out_score(self, outputs: Float32Array, held_out: Samples) -> float:
+        return float(r2_score(held_out.targets, outputs, sample_weight=held_out.weights))
+
+    def _only_answer(self, outputs: Float32Array, samples: Samples, last: EpochMetrics) -> Any:
+        """The numbers that a network answers because steps were too long, or None."""
+        if np.ptp(outputs, axis=0).any() or not np.ptp(samples.targets, axis=0).any():
+            return None
+        mean, deviation = self._moments.scale
+        return (mean + deviation * outputs[0]).round(4).tolist()
+
+    def _get_backend(self, network: Network) -> Backend:
+        backend = super()._get_backend(network)
+        backend.check_option("regression", True)
+        return backend
+
+    def _console(self) -> Any:
+        return LossLines()
+
+    def _for_export(self) -> RegressorNetwork:
+        """The network and the names that `mlpcore.export` writes."""
+        check_is_fitted(self, "_network")
+        names = tuple(getattr(self, "feature_names_in_", ()))
+        return RegressorNetwork(self._current_network(), *self._moments.scale, names)
+
+    @property
+    def n_outputs_(self) -> int:
+        """Outputs, one for each number of a target."""
+        return self._n_outputs
