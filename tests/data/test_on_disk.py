@@ -1,6 +1,7 @@
 """Pictures that stay in their file: what is made of them is what is made of arrays in memory."""
 
 import os
+import pickle
 import struct
 from unittest.mock import Mock
 
@@ -88,6 +89,14 @@ def test_a_device_holds_the_bytes(tmp_path, monkeypatch):
     assert np.array_equal(np.asarray(emulated_backend().put(pixels)), FOUR[0])
 
 
+def test_pickled_they_are_arrays_and_no_system_lacks_a_way_to_read(tmp_path, monkeypatch):
+    pixels = load(idx(tmp_path)).train_pixels
+    monkeypatch.delattr(os, "preadv", raising=False)
+    for rows in (slice(3, 9), slice(9, 3, -2), slice(0, 0), np.array([7, 7, 0])):
+        assert np.array_equal(pickle.loads(pickle.dumps(pixels[rows])), FOUR[0][rows])
+    assert np.array_equal(np.asarray(pixels[::2][5:][np.arange(3)]), FOUR[0][10:16:2])
+
+
 def test_values_of_another_range_are_read(path):
     data = load(path, value_range=(-5, 300))
     assert isinstance(data.train_pixels, np.ndarray) and not data.pixels.whole
@@ -112,7 +121,6 @@ def test_a_header_that_lies_is_refused(tmp_path, n, words):
 
 def test_an_error_of_the_disk_is_one_line(tmp_path, monkeypatch):
     data = load(npy(tmp_path))
-    failing = Mock(wraps=data.train_pixels._file, readinto=Mock(side_effect=OSError(5, "I/O")))
-    monkeypatch.setattr(data.train_pixels, "_file", failing)
+    monkeypatch.setattr(os, "preadv", Mock(side_effect=OSError(5, "I/O")), raising=False)
     with pytest.raises(InputError, match=r"^cannot read .*x_train: I/O$"):
         np.asarray(data.train_pixels[:3])
