@@ -29,12 +29,13 @@ from mlpcore.files import atomic_write, check_replaceable, make_folder
 from mlpcore.reading.drawing import draw
 from mlpcore.reading.fields import Form, line_rows, write_fields
 from mlpcore.reading.page import check_grid, read
+from mlpcore.terminal import say
 
 TEXT = """\
 Prints the digits of pages, line by line: those in drawn boxes, in a grid, a
 table or a row, or else all digits. A ? stands behind an answer in doubt, and
-_ for an empty box. Pages are scans or photographs of 150 to 600 dpi, turned by
-five degrees at most. Several networks answer by the mean of their outputs.
+_ for an empty box. Pages are scans or photographs of 75 to 600 dpi, turned by
+any angle. Several networks answer by the mean of their outputs.
 Without any, the network in the package answers: net1, trained on MNIST."""
 
 
@@ -86,6 +87,8 @@ def read_pages(options: argparse.Namespace) -> int:
             table.extend([{"file": str(path)} | form.missing] if form is not None else [])
             raise
         table.extend({"file": str(path)} | row for row in rows)
+        for note in page.notes:
+            say(printable(f"note: {shown(path)}: {note}"), sys.stderr)
         if not options.json:
             text = [f"{shown(path)}:"] * (len(pictures) > 1) + page.text.splitlines()
             print("\n".join(printable(line, sys.maxsize) for line in text), flush=True)
@@ -110,7 +113,7 @@ def read_pages(options: argparse.Namespace) -> int:
         ]
         warning = {"warning": page.warning} if page.warning else {}
         fields = {} if form is None else {"fields": rows[0]}
-        return {"text": page.text, "lines": lines} | fields | warning
+        return {"text": page.text, "lines": lines, "notes": page.notes} | fields | warning
 
     status = for_each_picture(classifier, pictures, answer, "pages", options.json)
     if options.csv is not None:

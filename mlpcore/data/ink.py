@@ -86,16 +86,23 @@ def picture_ink(grey: UInt8Array) -> Ink | None:
     return Ink(ink, edge, edge + EDGE * (stroke - edge))
 
 
-def page_ink(grey: UInt8Array) -> Ink:
-    """The ink on a page (h, w)."""
+def page_ink(grey: UInt8Array, sheet: UInt8Array | None = None) -> Ink:
+    """The ink on a page (h, w), or on a sheet whose mask (h, w) is 255."""
+    if sheet is not None:
+        grey = grey & sheet
     small = reduced(grey, PAGE_SIDE)
     window = max(3, round(PAGE_STROKE * small.size**0.5)) | 1  # a strip's digits are as high as it
-    if _ink_is_light(small, cv2.medianBlur(small, window)):
+    if sheet is None and _ink_is_light(small, cv2.medianBlur(small, window)):
         grey, small = 255 - grey, 255 - small
     ink = _missing_light(grey, small, PAGE_STROKE)
-    ink = cv2.subtract(ink, int(np.median(ink[::3, ::5])))
+    if sheet is None:
+        some = ink[::3, ::5].ravel()
+    else:
+        ink &= sheet
+        some = ink[::3, ::5][sheet[::3, ::5] > 0]
+    ground = int(np.median(some))
+    ink, some = cv2.subtract(ink, ground), cv2.subtract(some, ground)
     # Half of the noise is negative, and has become 0. Squared paper may have lines on a quarter.
-    some = ink[::3, ::5]
     noise = min(np.percentile(some, 75) / 0.674, np.percentile(some, 62.5) / 0.319)
     noisy = max(MIN_INK, MIN_SIGNAL * float(noise))
     # The pattern of printed paper is no noise: strokes may be paler than four times its deviation.

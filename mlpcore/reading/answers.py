@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from itertools import chain
 from typing import Any, NamedTuple
 
@@ -15,7 +16,7 @@ from mlpcore.evaluation.copies import Copies
 from mlpcore.inference import TrainedClassifier
 from mlpcore.reading.marks import UNKNOWN
 from mlpcore.reading.segmentation import Field, best_sequence
-from mlpcore.typing import AnyArray, Float64Array
+from mlpcore.typing import AnyArray, Float64Array, UInt8Array
 
 #: An answer whose probability exceeds the second's by less is in doubt.
 MIN_MARGIN = 0.9
@@ -44,7 +45,7 @@ class ReadDigit(NamedTuple):
     doubt : float
         0 for a sure answer to 1: by how much the greatest probability fails to exceed the second.
         It is 1 for what hardly shows a digit (`TrainedClassifier.doubtful`), and beside a piece of
-        ink that belongs to no digit and is no mark.
+        ink that belongs to no digit and is no mark, and in a box that was not seen.
     corners : ndarray of float64, shape (4, 2)
         Of the box, or around a digit without a box: x and y in pixels of the picture as it was
         held, upper left, upper right, lower right, lower left.
@@ -75,17 +76,19 @@ class ReadDigit(NamedTuple):
     @property
     def text(self) -> str:
         """The answer, with a ``?`` behind it if it is in doubt; ``_`` for an empty box."""
-        if self.answer is None:
-            return "_"
-        return f"{self.answer}?" if self.in_doubt else str(self.answer)
+        answer = "_" if self.answer is None else str(self.answer)
+        return f"{answer}?" if self.in_doubt else answer
 
 
 def read_lines(
-    lines: list[list[Field]], classifier: TrainedClassifier, to_picture: Float64Array, name: str
+    lines: list[list[Field]],
+    classifier: TrainedClassifier,
+    to_picture: Callable[[AnyArray], Float64Array],
+    name: str,
 ) -> list[list[ReadDigit]]:
     """The digits and marks of the fields of each line, and its empty boxes.
 
-    `to_picture` (3, 3) maps points of the fields to the picture. The network is asked about all
+    `to_picture` maps points (n, 2) of the fields to the picture. The network is asked about all
     candidates at once.
     """
     fields = list(chain.from_iterable(lines))
@@ -110,6 +113,11 @@ def read_lines(
     return result
 
 
+def sureness(digits: Sequence[UInt8Array], classifier: TrainedClassifier) -> Float64Array:
+    """By how much the most probable class of digits (n, 28, 28) exceeds the second."""
+    return 1 - _judged(np.stack(digits), np.zeros(len(digits), bool), classifier)[1]
+
+
 def _judged(
     pixels: AnyArray, in_number: AnyArray, classifier: TrainedClassifier
 ) -> tuple[Float64Array, Float64Array]:
@@ -132,7 +140,7 @@ def _read(
     probabilities: Float64Array,
     doubts: Float64Array,
     classes: AnyArray,
-    to_picture: Float64Array,
+    to_picture: Callable[[AnyArray], Float64Array],
 ) -> list[ReadDigit]:
     """The most probable digits of a field, and its marks, from left to right."""
     scores = np.log(np.maximum(probabilities.max(axis=1, initial=0), 1e-9))
@@ -157,8 +165,7 @@ def _read(
     return result
 
 
-def _corners(box: Box, to_picture: Float64Array) -> Float64Array:
+def _corners(box: Box, to_picture: Callable[[AnyArray], Float64Array]) -> Float64Array:
     """The corners (4, 2) of a box, in the picture."""
     left, top, right, bottom = box
-    corners = [left, right, right, left], [top, top, bottom, bottom], [1] * 4
-    return (to_picture @ corners)[:2].T
+    return to_picture(np.array([[left, top], [right, top], [right, bottom], [left, bottom]]))

@@ -12,7 +12,7 @@ import numpy as np
 
 from mlpcore.data.components import Box
 from mlpcore.data.lines import find_lines, without_lines
-from mlpcore.typing import AnyArray, UInt8Array
+from mlpcore.typing import AnyArray, Int32Array, UInt8Array
 
 #: The least side of a box in pixels, and the least share of its rectangle that it fills, with the
 #: digits in it and without.
@@ -40,7 +40,7 @@ OVER, SMALL_SIDE = 0.2, 24
 SAME_LINE = 0.5
 
 
-def find_boxes(dark: UInt8Array) -> list[Box]:
+def find_boxes(dark: UInt8Array, known: Sequence[Box] = ()) -> list[Box]:
     """The insides of the boxes on a page whose lines are level, in no order.
 
     The border of the page may be one side of a box that is like the others. A box that holds others
@@ -51,22 +51,28 @@ def find_boxes(dark: UInt8Array) -> list[Box]:
     ----------
     dark : ndarray of uint8, shape (h, w)
         255 where there is ink, else 0.
+    known : sequence of Box
+        Boxes of a lattice, whose lines may be paler.
     """
     first = _enclosed(255 - dark, MIN_FILLED)
-    if not len(first):
+    if known:
+        width, height = np.median([(box.width, box.height) for box in known], axis=0)
+    elif len(first):
+        width, height = (quantile(first[:, axis], first[:, 4], SMALL) for axis in (2, 3))
+    else:
         return []
-    width, height = (quantile(first[:, axis], first[:, 4], SMALL) for axis in (2, 3))
     side = min(width, height)
     drawn = find_lines(dark, round(LINE * width), round(LINE * height))
     block = np.ones([max(5, round(THICK * side))] * 2, np.uint8)
     thin = dark & ~cv2.morphologyEx(dark, cv2.MORPH_OPEN, block)
+    lines = drawn & thin
     thin = cv2.copyMakeBorder(thin, *[REACH] * 4, cv2.BORDER_CONSTANT, value=255)
     found = _enclosed(255 - drawn, MIN_STRAIGHT)
     found = found[found[:, 2:4].min(axis=1) >= SMALLEST * side]
-    boxes = _with_sides(found[~_hold_others(found)], thin)
+    boxes = _united(_with_sides(found[~_hold_others(found)], thin), known, dark.shape)
     cut = _with_sides(_enclosed(255 - drawn, MIN_STRAIGHT, n_open=1), thin)
     boxes += [box for box in cut if any(box.is_alike(each, ALIKE) for each in boxes)]
-    return [] if _are_crossed(boxes, drawn, dark, side) else boxes
+    return [] if _are_crossed(boxes, lines, dark, side) else boxes
 
 
 def in_lines(boxes: Sequence[Box]) -> list[list[int]]:
@@ -130,12 +136,28 @@ def _with_sides(stats: AnyArray, thin: UInt8Array) -> list[Box]:
     return boxes
 
 
+def _united(found: list[Box], known: Sequence[Box], shape: tuple[int, ...]) -> list[Box]:
+    """The boxes found, but not those that hold several known ones, and known ones not found."""
+    middles = [((box.top + box.bottom) // 2, (box.left + box.right) // 2) for box in known]
+    at = tuple(np.reshape(middles, (-1, 2)).astype(int).T)
+    n_held = np.bincount(painted(found, shape)[at], minlength=len(found) + 1)
+    found = [box for number, box in enumerate(found, 1) if n_held[number] < 2]
+    free = painted(found, shape)[at] == 0
+    return found + [box for box, is_free in zip(known, free.tolist()) if is_free]
+
+
+def painted(boxes: Sequence[Box], shape: tuple[int, ...]) -> Int32Array:
+    """An image (h, w) of the numbers of boxes, from 1, and 0 elsewhere."""
+    image = np.zeros(shape, np.int32)
+    for number, box in enumerate(boxes, 1):
+        image[box.slices] = number
+    return image
+
+
 def _are_crossed(boxes: Sequence[Box], drawn: UInt8Array, dark: UInt8Array, side: float) -> bool:
     """Whether most of the ink at lines is in no box."""
     scale = min(1.0, SMALL_SIDE / side)
-    owner = np.zeros(dark.shape, np.int32)
-    for number, box in enumerate(boxes, 1):
-        owner[box.slices] = number
+    owner = painted(boxes, dark.shape)
     strokes = without_lines(dark, drawn)
     small = cv2.resize(strokes, None, fx=scale, fy=scale, interpolation=cv2.INTER_AREA)
     stats = cv2.connectedComponentsWithStats((small > 64).astype(np.uint8))[2][1:]
@@ -146,6 +168,6 @@ def _are_crossed(boxes: Sequence[Box], drawn: UInt8Array, dark: UInt8Array, side
         own = boxes[number - 1] if number else None
         if own and np.abs(np.subtract(reach.union(own), own)).max() < OVER * side:
             inside += area
-        elif drawn[reach.slices].any() and owner[reach.slices].any():  # not a line of print
+        elif owner[reach.slices].any():  # not a line of print
             outside += area
     return outside > inside

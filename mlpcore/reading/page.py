@@ -4,21 +4,21 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import numpy as np
-
 from mlpcore.checks import check_whole
 from mlpcore.data.digit import MIN_SIDE
 from mlpcore.data.image_files import Source, read_picture
-from mlpcore.data.ink import page_ink
 from mlpcore.errors import InputError
 from mlpcore.inference import TrainedClassifier, load
 from mlpcore.inference.inputs import check_takes_digits, path_or_image
-from mlpcore.reading.answers import ReadDigit, read_lines
+from mlpcore.reading.answers import ReadDigit, read_lines, sureness
 from mlpcore.reading.boxes import find_boxes
 from mlpcore.reading.cells import cell_fields
-from mlpcore.reading.deskew import deskewed
-from mlpcore.reading.grid import grid_boxes
+from mlpcore.reading.completion import complete
+from mlpcore.reading.level import Level, levelled
 from mlpcore.reading.numbers import number_fields
+from mlpcore.reading.segmentation import Field
+from mlpcore.reading.sheet import find_sheet
+from mlpcore.reading.turn import quarter_turns
 from mlpcore.typing import StrPath, UInt8Array
 
 #: Larger pages are reduced by a whole factor, to fewer than twice as many pixels a side.
@@ -44,6 +44,10 @@ class Page:
         The page, reduced if it is large.
     scale : float
         How many of the picture's pixels one of `grey` stands for, along a side.
+    notes : tuple of str
+        What was done to the page before it was read.
+    n_unseen : int
+        How many boxes were not seen, but must be there by those around them.
     """
 
     name: str
@@ -51,6 +55,8 @@ class Page:
     boxed: bool
     grey: UInt8Array
     scale: float
+    notes: tuple[str, ...] = ()
+    n_unseen: int = 0
 
     @property
     def digits(self) -> list[ReadDigit]:
@@ -67,18 +73,18 @@ class Page:
 
     @property
     def warning(self) -> str:
-        """A line about a page without digits, or on which most are in doubt; else empty."""
+        """A line about boxes not seen, no digits, or most of them in doubt; else empty."""
         answers = [each for each in self.digits if each.answer is not None]
-        doubtful = sum(each.in_doubt for each in answers)
+        doubtful, n = sum(each.in_doubt for each in answers), len(self.digits)
+        found = [f"{self.n_unseen} of {n} cells were not seen"] * (self.n_unseen > 0)
         if 2 * doubtful > len(answers):
-            return f"{self.name}: {doubtful} of {len(answers)} in doubt, expected a page of digits"
-        if answers:
-            return ""
-        if self.boxed:
-            n = len(self.digits)
+            found.append(f"{doubtful} of {len(answers)} in doubt, expected a page of digits")
+        elif self.boxed and not answers:
             empty = "the one box is empty" if n == 1 else f"{n} boxes are empty"
-            return f"{self.name}: {empty}: expected digits in them"
-        return f"{self.name}: nothing found, expected digits that stand out from their ground"
+            found.append(f"{empty}: expected digits in them")
+        elif not answers:
+            found.append("nothing found, expected digits that stand out from their ground")
+        return f"{self.name}: {'; '.join(found)}" if found else ""
 
 
 def read(
@@ -119,15 +125,38 @@ def read(
             f"{name}: {width} x {height} pixels, expected a page of at least "
             f"{MIN_SIDE} x {MIN_SIDE}"
         )
-    ink = page_ink(grey)
-    level, matrix = deskewed(ink.values)
-    ink = ink._replace(values=level)
-    boxes = find_boxes(ink.strokes)
-    if columns is not None or rows is not None:
-        boxes = grid_boxes(ink.strokes, boxes, columns, rows, name)
-    lines = cell_fields(ink, boxes) if boxes else number_fields(ink)
-    to_picture = np.diag([scale, scale, 1]) @ np.linalg.inv(matrix)
-    return Page(name, read_lines(lines, classifier, to_picture, name), bool(boxes), grey, scale)
+    sheet = find_sheet(grey)
+    level = levelled(grey, sheet)
+    if (factor := level.enlargement(find_boxes(level.ink.strokes, level.boxes))) > 1:
+        large = levelled(grey, sheet, factor)
+        level = large if find_boxes(large.ink.strokes, large.boxes) else level
+    lines, n_unseen = _fields(level)
+    digits = [each.glyph.pixels for line in lines for field in line for each in field.segments]
+    quarters = quarter_turns(digits, lambda some: sureness(some, classifier))
+    if quarters or columns or rows:
+        level = level.turned(quarters)
+        try:
+            lines, n_unseen = _fields(level, columns, rows)
+        except InputError as error:
+            raise InputError(f"{name} {error}") from None
+    notes = ["a dark ground was taken off"] * (sheet is not None)
+    notes += [f"the page was turned by {90 * quarters}°"] * (quarters > 0)
+    read = read_lines(lines, classifier, lambda points: scale * level.to_picture(points), name)
+    return Page(name, read, n_unseen is not None, grey, scale, tuple(notes), n_unseen or 0)
+
+
+def _fields(
+    level: Level, columns: int | None = None, rows: int | None = None
+) -> tuple[list[list[Field]], int | None]:
+    """The fields of each line, and how many boxes were not seen; None where there are no boxes."""
+    boxes = find_boxes(level.ink.strokes, level.boxes)
+    cells = complete(boxes, level.ink, level.page, columns, rows)
+    if not cells:
+        return number_fields(level.ink), None
+    unseen = {cell.box for cell in cells if not cell.seen}
+    lines = cell_fields(level.ink, [cell.box for cell in cells])
+    lines = [[f._replace(doubt=1.0) if f.box in unseen else f for f in line] for line in lines]
+    return lines, len(unseen)
 
 
 def check_grid(columns: int | None, rows: int | None) -> None:

@@ -4,6 +4,8 @@ import numpy as np
 import pytest
 from scipy import ndimage
 
+from clear_digits import CLEAR, NETWORK
+from mlpcore.data.ink import reduced
 from mlpcore.errors import InputError
 from pages import (
     converging,
@@ -11,14 +13,16 @@ from pages import (
     lit,
     number,
     on_paper,
+    projected,
     put,
     read,
     rotated,
     ruled,
     turned_points,
+    waved,
     written,
 )
-from pictures import DIGITS, LABELS
+from pictures import DIGITS, LABELS, as_bytes
 
 #: How boxes lie on a page: columns, and the settings of `form`.
 LAYOUTS = {
@@ -63,6 +67,52 @@ def test_boxes_of_all_kinds(layout, angle, from_corner):
     check_places(found, centres, columns)
     right = [each.answer for each in found.digits] == LABELS[: len(centres)]
     assert np.mean(right) > 0.8  # scikit-learn's digits have 8 x 8 pixels
+
+
+def on_desk(image, centres, angle):
+    """Turned, seen from aside, on a dark desk."""
+    height, width = image.shape
+    corners = np.array([[0.04 * width, 30], [width, 0], [width - 20, height], [0, 0.95 * height]])
+    cos, sin = np.cos(np.radians(angle)), np.sin(np.radians(angle))
+    corners = corners @ [[cos, -sin], [sin, cos]]
+    corners += 40 - corners.min(axis=0)
+    size = tuple((corners.max(axis=0) + 60).astype(int).tolist())
+    desk = np.random.default_rng(3).normal(60, 8, size[::-1])
+    return projected(image, centres, corners, size, desk)
+
+
+#: What becomes of a scan (h, w), and of the middles of its boxes; and what is noted.
+BROKEN = {
+    "a scanner's border": (lambda image, at: (np.pad(image, 10), at + 10), "dark ground"),
+    "a desk": (lambda image, at: on_desk(image, at, 4), "dark ground"),
+    "a desk, much turned": (lambda image, at: on_desk(image, at, -33), "dark ground"),
+    "waves": (lambda image, at: waved(image, at, 9, 700), None),
+    "turned": (
+        lambda image, at: (rotated(image, 25, 225), turned_points(at, image.shape, 25)),
+        None,
+    ),
+    "upside down": (lambda image, at: (image[::-1, ::-1], image.shape[::-1] - at), "by 180°"),
+    "on its side": (
+        lambda image, at: (np.rot90(image), turned_points(at, image.shape, 90)),
+        "by 270°",
+    ),
+    "cut at its grid": (lambda image, at: (image[68:-68, 68:-68], at - 68), None),
+    "75 dpi": (lambda image, at: (reduced(as_bytes(image), image.shape[1] // 4), at / 4), None),
+}
+
+
+@pytest.mark.parametrize("kind", BROKEN)
+@pytest.mark.parametrize("layout", [{}, {"line": 1}, {"gap": (14, 20), "line": 3}])
+def test_pages_as_they_come(kind, layout):
+    ink, centres = form(CLEAR * 6, 10, np.random.default_rng(1), box=(80, 64), **layout)
+    broken, note = BROKEN[kind]
+    image, centres = broken(scan(ink), centres)
+    found = read(image, NETWORK)
+    check_places(found, centres, 10)
+    right = [each.answer for each in found.digits] == list(range(10)) * 6
+    assert np.mean(right) > 0.9
+    assert (note in "".join(found.notes)) if note else not found.notes
+    assert "not seen" not in found.warning
 
 
 @pytest.mark.parametrize("scale", [0.6, 3.0])
@@ -151,16 +201,23 @@ def test_words_and_dirt_in_boxes_are_unknown():
     assert [each.text for each in found.digits[:3]] == ["*?", "*?", "_"]
 
 
-@pytest.mark.parametrize("options", [{"columns": 8, "rows": 3}, {"columns": 8}, {"rows": 3}])
+@pytest.mark.parametrize("options", [{}, {"columns": 8, "rows": 3}, {"columns": 8}, {"rows": 3}])
 def test_a_known_grid_with_broken_lines(options):
     ink, centres, columns = page()
     for x, y in centres[[1, 4, 10, 22]]:  # lines between boxes
         ink[int(y) - 8 : int(y) + 8, int(x) + 20 : int(x) + 30] = 0
-    image = scan(ink)
-    assert len(read(image).digits) < 24
-    check_places(read(image, **options), centres, columns)
+    check_places(read(scan(ink), **options), centres, columns)
+
+
+@pytest.mark.parametrize(
+    "options, expected", [({"columns": 7}, "7 columns"), ({"rows": 9}, "9 rows")]
+)
+def test_a_grid_of_another_size_is_refused(options, expected):
+    message = f"the picture shows a grid of 8 columns and 3 rows: expected {expected}"
+    with pytest.raises(InputError, match=message):
+        read(scan(page()[0]), **options)
     with pytest.raises(InputError, match="shows no lines: expected a grid of drawn boxes"):
-        read(scan(np.zeros_like(ink)), **options)
+        read(scan(np.zeros((300, 400))), **options)
 
 
 def test_squared_paper_has_no_boxes():

@@ -1,25 +1,14 @@
 """Numbers without boxes: their digits are found, parted, put in order, and read."""
 
-import warnings
-
 import numpy as np
 import pytest
-from PIL import Image
 from scipy import ndimage
 
-import mlpcore
+from clear_digits import CLEAR, NETWORK
 from mlpcore.data.lines import without_lines
 from mlpcore.errors import InputError
 from mlpcore.reading import answers
 from pages import noisy, number, on_paper, photographed, put, read, rotated, written
-from pictures import DIGITS, LABELS
-
-#: Digits that the network in the package reads rightly and surely, one of each class.
-NETWORK = mlpcore.load("pretrained", threads=1)
-with warnings.catch_warnings():
-    warnings.simplefilter("ignore")  # of one that hardly shows a digit
-    SURE = NETWORK.predict_proba([Image.fromarray(digit) for digit in DIGITS[:300]])
-CLEAR = [DIGITS[np.argmax(SURE[:, k] * (LABELS[:300] == k))] for k in range(10)]
 
 
 def test_numbers_in_any_light_on_any_paper():

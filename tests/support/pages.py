@@ -99,12 +99,43 @@ def turned_points(points, shape, angle):
 
 def converging(ink, points, degrees):
     """Ink whose opposite edges converge, as from a lower corner, and where points (n, 2) are."""
-    import cv2
-
     height, width = ink.shape
     right, down = np.tan(np.radians(degrees / 2)) * np.array([height, width])
-    corners = np.float32([[0, 0], [width, 0], [width, height], [0, height]])
-    moved = corners + np.float32([[right, down], [-right, 0], [0, 0], [0, -down]])
-    matrix = cv2.getPerspectiveTransform(corners, moved)
+    corners = np.array([[right, down], [width - right, 0], [width, height], [0, height - down]])
+    return projected(ink, points, corners, (width, height))
+
+
+def projected(image, points, corners, size=None, ground=0.0):
+    """An image whose corners (4, 2) are elsewhere, as a camera sees it, and points (n, 2) of it.
+
+    Beyond is ground, a number or an image.
+    """
+    import cv2
+
+    height, width = image.shape
+    if size is None:
+        corners = corners - corners.min(axis=0)
+        size = np.ceil(corners.max(axis=0)).astype(int).tolist()
+    before = np.float32([[0, 0], [width, 0], [width, height], [0, height]])
+    matrix = cv2.getPerspectiveTransform(before, np.float32(corners))
+    seen, inside = (
+        cv2.warpPerspective(each, matrix, size) for each in (image, np.ones(image.shape))
+    )
     points = cv2.perspectiveTransform(points[None].astype(np.float32), matrix)[0]
-    return cv2.warpPerspective(ink, matrix, (width, height)), points
+    return seen + ground * (1 - inside), points
+
+
+def waved(image, points, height, length):
+    """Paper in waves of a height and a length, and where points (n, 2) of it are."""
+    across = np.array([[0.6, 1.0], [1.0, 0.4]])  # how fast x and y change along x and y
+
+    def shift(x, y):
+        return [height * np.sin(2 * np.pi * (a * x + b * y) / length) for a, b in across]
+
+    y, x = np.mgrid[: image.shape[0], : image.shape[1]]
+    right, down = shift(x, y)
+    moved = ndimage.map_coordinates(image, [y + down, x + right], order=1, mode="nearest")
+    found = points
+    for _ in range(20):  # where the shift leads back to the point
+        found = points - np.stack(shift(*found.T), axis=1)
+    return moved, found

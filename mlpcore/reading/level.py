@@ -1,0 +1,240 @@
+"""A page as if it lay flat before the camera: its lines are level and straight."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import cv2
+import numpy as np
+
+from mlpcore.data.components import Box
+from mlpcore.data.ink import Ink, page_ink
+from mlpcore.reading.deskew import skew
+from mlpcore.reading.lattice import Lattice, find_lattices
+from mlpcore.reading.quads import find_quads
+from mlpcore.typing import AnyArray, Float32Array, Float64Array, UInt8Array
+
+#: So many boxes say where the page lies; fewer may say how it is turned.
+MANY, FEW = 8, 4
+
+#: The share of a box's side to which corners fit a homography, and smooth shifts from it. The least
+#: share of them that do.
+FITTED, FITTING = 0.15, 0.6
+
+#: The deviation of the Gaussian, in boxes, that smoothes by how much they are off.
+SMOOTH = 0.7
+
+#: A page whose boxes have a side of fewer pixels is enlarged twice, or three times.
+SMALL, SMALLEST = 40, 28
+
+#: A page whose sides have no more pixels is enlarged if no boxes are found.
+SMALL_PAGE = 1000
+
+#: Pixels between points of the map that are computed; it is linear between them. The most by which
+#: the level page is longer than the picture.
+STEP, LONGEST = 16, 1.6
+
+
+class Level(NamedTuple):
+    """A page whose lines are level.
+
+    Attributes
+    ----------
+    ink : Ink
+        Of the level page.
+    page : ndarray of uint8, shape (h, w)
+        0 where the page has ended.
+    source : ndarray of float32, shape (h, w, 2)
+        The point of the picture, x and y, that each of its pixels comes from.
+    boxes : list of Box
+        Those of the lattice that shows how the page lies.
+    """
+
+    ink: Ink
+    page: UInt8Array
+    source: Float32Array
+    boxes: list[Box]
+
+    def to_picture(self, points: AnyArray) -> Float64Array:
+        """Where points (n, 2) of the level page are in the picture."""
+        x, y = np.clip(np.rint(points).astype(int), 0, np.array(self.page.shape[::-1]) - 1).T
+        return self.source[y, x].astype(np.float64)
+
+    def enlargement(self, boxes: Sequence[Box]) -> int:
+        """How many times the page must be enlarged to read what is in its boxes.
+
+        On a small page they may be too small to be found.
+        """
+        if not boxes:
+            return 1 if self.boxes or max(self.page.shape) > SMALL_PAGE else 3
+        side = np.median([min(box.width, box.height) for box in boxes])
+        return 1 if side >= SMALL else 2 if side >= SMALLEST else 3
+
+    def turned(self, quarters: int) -> Level:
+        """The page turned counter-clockwise."""
+
+        def turned(image: AnyArray) -> AnyArray:
+            return np.ascontiguousarray(np.rot90(image, quarters))
+
+        boxes, sides = self.boxes, self.page.shape
+        for k in range(quarters):
+            width = sides[1 - k % 2]
+            boxes = [Box(box.top, width - box.right, box.bottom, width - box.left) for box in boxes]
+        ink = self.ink._replace(values=turned(self.ink.values))
+        return Level(ink, turned(self.page), turned(self.source), boxes)
+
+
+def levelled(grey: UInt8Array, sheet: UInt8Array | None, factor: int = 1) -> Level:
+    """The ink of a page (h, w), enlarged by a factor, with level lines.
+
+    They are those of boxes if there are some, else of the writing. A mask (h, w) is 255 on the
+    sheet of paper, if it does not fill the picture.
+    """
+    page = np.full_like(grey, 255) if sheet is None else sheet
+    if factor > 1:
+        grey, page = (
+            cv2.resize(each, None, fx=factor, fy=factor, interpolation=cv2.INTER_CUBIC)
+            for each in (grey, page)
+        )
+    ink = page_ink(grey, None if sheet is None else page)
+    quads, angle = find_quads(ink.strokes)
+    fit = _fit(quads, angle, grey.shape)
+    if fit is None:  # the lines of forms are often paler than what is written
+        fit = _fit(*find_quads(ink._replace(threshold=ink.edge).strokes), grey.shape)
+    if fit is None:
+        matrix, bend = _turning(angle if len(quads) >= FEW else skew(ink.values)), None
+    else:
+        matrix, bend = fit
+    corners = _corners(matrix, grey.shape)
+    source = _source(matrix, bend, corners, max(grey.shape))
+    values, page = (cv2.remap(each, source, None, cv2.INTER_LINEAR) for each in (ink.values, page))
+    boxes: list[Box] = []
+    if bend is not None:
+        # Quadrilaterals lie a pixel inside of lines, and end with their last pixel.
+        ends = bend.boxes - np.tile(corners.min(axis=0), 2) + (-1, -1, 2, 2)
+        boxes = [Box(*each) for each in np.rint(ends).astype(int).tolist()]
+    return Level(ink._replace(values=values), page, source / np.float32(factor), boxes)
+
+
+class _Bend(NamedTuple):
+    """By how much boxes lie off the places that a homography gives them.
+
+    Attributes
+    ----------
+    x, y : ndarray of float64, shapes (w,) and (h,)
+        Where columns and rows of the level lattice begin and end, in turn.
+    shifts : ndarray of float32, shape (h, w, 2)
+    boxes : ndarray of float64, shape (n, 4)
+        Left, top, right and bottom of the boxes on the level page.
+    """
+
+    x: Float64Array
+    y: Float64Array
+    shifts: Float32Array
+    boxes: Float64Array
+
+
+def _turning(angle: float) -> Float64Array:
+    """The map (3, 3) that makes what is turned by an angle in degrees level."""
+    return np.vstack([cv2.getRotationMatrix2D((0, 0), angle, 1), [0, 0, 1]])
+
+
+def _moved(matrix: AnyArray, points: AnyArray) -> Float64Array:
+    """Points (..., 2) after a projective map (3, 3)."""
+    moved = cv2.perspectiveTransform(points.reshape(1, -1, 2), matrix)
+    return np.reshape(moved, points.shape)
+
+
+def _corners(matrix: Float64Array, shape: tuple[int, ...]) -> Float64Array:
+    """Where a map puts the corners (4, 2) of a page of a shape."""
+    height, width = shape
+    return _moved(matrix, np.array([[0, 0], [width, 0], [width, height], [0, height]], float))
+
+
+def _fit(
+    quads: Float64Array, angle: float, shape: tuple[int, ...]
+) -> tuple[Float64Array, _Bend] | None:
+    """The map of a page of a shape onto one whose largest lattice is level, and the bend left."""
+    if len(quads) < MANY:
+        return None
+    turning = _turning(angle)
+    level = _moved(turning, quads)
+    lattice = find_lattices(level)[0]
+    if len(lattice.members) < MANY:
+        return None
+    page, level = quads[lattice.members], level[lattice.members]
+    (x, y), side = _ends(lattice, level)
+    (row, column), places = lattice.places.T, np.empty_like(level)
+    places[..., 0] = x[column][:, [0, 1, 1, 0]]
+    places[..., 1] = y[row][:, [0, 0, 1, 1]]
+    if min(lattice.shape) > 1:
+        points = page.reshape(-1, 2), places.reshape(-1, 2)
+        matrix = cv2.findHomography(*points, cv2.RANSAC, max(3, FITTED * side))[0]
+        if matrix is None or not cv2.isContourConvex(_corners(matrix, shape).astype(np.float32)):
+            return None
+    else:
+        matrix = turning
+        matrix[:2, 2] = np.median((places - level).reshape(-1, 2), axis=0)
+    shifts = _moved(matrix, page) - places
+    smooth = _smooth(lattice.places, shifts.reshape(-1, 8), lattice.shape)
+    rest = shifts - smooth[row, column].reshape(-1, 4, 2)
+    if np.mean(np.linalg.norm(rest, axis=2) < FITTED * side) < FITTING:
+        return None
+    nodes = smooth.reshape(*lattice.shape, 4, 2)[:, :, [[0, 1], [3, 2]]].transpose(0, 2, 1, 3, 4)
+    nodes = nodes.reshape(2 * len(y), 2 * len(x), 2)
+    return matrix, _Bend(x.ravel(), y.ravel(), nodes, places[:, [0, 2]].reshape(-1, 4))
+
+
+def _ends(lattice: Lattice, quads: Float64Array) -> tuple[list[Float64Array], float]:
+    """Where columns (n, 2) and rows (n, 2) begin and end, and the usual side of a box."""
+    at = np.full(lattice.shape, -1)
+    at[tuple(lattice.places.T)] = np.arange(len(quads))
+    result, sides = [], []
+    for axis, (right, left) in enumerate((((1, 2), (0, 3)), ((3, 2), (0, 1)))):
+        begin, end = quads[:, left].mean(axis=1), quads[:, right].mean(axis=1)
+        size = np.linalg.norm(end - begin, axis=1)
+        sides.append(float(np.median(size)))
+        sizes = lattice.medians(size, 1 - axis)
+        before, after = (at[:, :-1], at[:, 1:]) if axis == 0 else (at[:-1].T, at[1:].T)
+        both = (before >= 0) & (after >= 0)
+        gaps = np.where(both, np.linalg.norm(begin[after] - end[before], axis=2), np.nan)
+        usual = np.nanmedian(gaps) if both.any() else 0.0
+        between = [np.nanmedian(gap) if has.any() else usual for gap, has in zip(gaps.T, both.T)]
+        begins = np.concatenate([[0], np.cumsum(sizes[:-1] + between)])
+        result.append(np.stack([begins, begins + sizes], axis=1))
+    return result, min(sides)
+
+
+def _smooth(places: AnyArray, values: Float64Array, shape: tuple[int, int]) -> Float32Array:
+    """Values (n, 8) at places of a lattice as an image (h, w, 8) without outliers and holes."""
+    image = np.zeros((*shape, 9), np.float32)
+    image[tuple(places.T)] = np.column_stack([values, np.ones(len(values))])
+    near = cv2.GaussianBlur(image, (0, 0), 1, borderType=cv2.BORDER_CONSTANT)
+    near = near[..., :8] / np.maximum(near[..., 8:], 1e-9)
+    filled = np.where(image[..., 8:] > 0, image[..., :8], near)
+    halves = [cv2.medianBlur(np.ascontiguousarray(filled[..., k : k + 4]), 3) for k in (0, 4)]
+    smooth = cv2.GaussianBlur(
+        np.concatenate(halves, axis=2), (0, 0), SMOOTH, borderType=cv2.BORDER_REPLICATE
+    )
+    return smooth
+
+
+def _source(
+    matrix: Float64Array, bend: _Bend | None, corners: Float64Array, side: int
+) -> Float32Array:
+    """The points (h, w, 2) of the picture that the pixels of the level page come from."""
+    origin, size = corners.min(axis=0), np.ceil(np.ptp(corners, axis=0))
+    width, height = np.minimum(size, LONGEST * side).astype(int).tolist()
+    # Points lie in the middle between pixels, one beyond each border, as cv2.resize has them.
+    x, y = (STEP * (np.arange(n // STEP + 3) - 0.5) - 0.5 for n in (width, height))
+    points = np.stack(np.meshgrid(x, y), axis=2) + origin
+    if bend is not None:
+        at = [
+            np.interp(points[..., k], ends, np.arange(len(ends))).astype(np.float32)
+            for k, ends in enumerate((bend.x, bend.y))
+        ]
+        points += cv2.remap(bend.shifts, *at, cv2.INTER_LINEAR)
+    source = _moved(np.linalg.inv(matrix), points).astype(np.float32)
+    source = cv2.resize(source, None, fx=STEP, fy=STEP, interpolation=cv2.INTER_LINEAR)
+    return source[STEP : STEP + height, STEP : STEP + width]
