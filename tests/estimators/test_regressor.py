@@ -8,7 +8,9 @@ from scipy import sparse
 from sklearn.datasets import load_diabetes
 from sklearn.preprocessing import scale
 
+from emulated import emulated_backend, needs_emulation
 from mlpcore import InputError, OnlineMLPRegressor
+from mlpcore.estimators import base
 from mlpcore.estimators.moments import Moments
 from small_runs import same_weights
 
@@ -147,3 +149,12 @@ REFUSED = [
 def test_what_is_refused(call, words):
     with pytest.raises(InputError, match=words):
         call()
+
+
+@needs_emulation
+@pytest.mark.parametrize("method", ["fit", "partial_fit"])
+def test_a_gpu_is_refused(monkeypatch, method):
+    device = emulated_backend()
+    monkeypatch.setattr(base.backends, "get", lambda *name: device)
+    with pytest.raises(InputError, match=r"^regression: the backend cuda"):
+        getattr(make_mlp(), method)(X, Y)
