@@ -13,7 +13,7 @@ import numpy as np
 from mlpcore import backends
 from mlpcore.backends.arguments import check_array
 from mlpcore.backends.base import Backend
-from mlpcore.data.dataset import EMBEDDED, MNIST, Images
+from mlpcore.data.dataset import EMBEDDED, MNIST
 from mlpcore.data.pixels import PixelSpec
 from mlpcore.errors import InputError, PictureWarning, shown
 from mlpcore.evaluation import evaluation, probabilities
@@ -247,20 +247,18 @@ class TrainedClassifier:
         return result
 
     def evaluate(
-        self, images: Float32Array | Images, labels: AnyArray
+        self, images: Float32Array, labels: AnyArray
     ) -> tuple[Evaluation, list[Evaluation]]:
         """The evaluation of all networks together, and that of each.
 
         Parameters
         ----------
-        images : ndarray of float32, shape (n, h, w), or such as `Dataset.test_set`
+        images : ndarray of float32, shape (n, h, w)
             As a `Dataset` of the first network's training holds them, in [-1, 1].
         labels : ndarray of int, shape (n,)
             The output that stands for the class of each image.
         """
-        begins = range(0, max(images.shape[0], 1), evaluation.BATCH)
-        parts = [self.member_outputs(images[begin : begin + evaluation.BATCH]) for begin in begins]
-        outputs = [np.concatenate(each) for each in zip(*parts)]
+        outputs = self.member_outputs(images)
         mean = evaluation.mean_outputs([each.network for each in self.networks], outputs)
         return Evaluation.of(mean, labels), [Evaluation.of(each, labels) for each in outputs]
 

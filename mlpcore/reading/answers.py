@@ -28,6 +28,15 @@ NUMBER_GAP = 0.5
 #: network is sure of the copy that it is given, also of half a digit.
 N_COPIES = 16
 
+#: Where another way to part a number is less improbable than by this logarithm, that is the doubt.
+MIN_LEAD, AMBIGUOUS = 1.0, 0.5
+
+#: So many digits without boxes of which so large a share is in doubt are print, and all in doubt.
+WORDS, PRINT = 8, 0.35
+
+#: So many deformed copies of a digit in a box have a part in the doubt about it.
+N_DOUBTFUL = 4
+
 #: The most candidates for digits on a page.
 MAX_GLYPHS = 20_000
 
@@ -43,7 +52,8 @@ class ReadDigit(NamedTuple):
     probabilities : ndarray of float64, shape (n_classes,)
         Of the classes; empty without a digit.
     doubt : float
-        0 for a sure answer to 1: by how much the greatest probability fails to exceed the second.
+        0 for a sure answer to 1: by how much its probability fails to exceed the others, for the
+        digit as it is, turned, and deformed.
         It is 1 for what hardly shows a digit (`TrainedClassifier.doubtful`), and beside a piece of
         ink that belongs to no digit and is no mark, and in a box that was not seen.
     corners : ndarray of float64, shape (4, 2)
@@ -110,6 +120,10 @@ def read_lines(
             digits += found
             n, end = last, field.box.right
         result.append(digits)
+    if all(field.is_number for field in fields):
+        result = [_in_doubt(line) if _is_print(line) else line for line in result]
+        if _is_print(list(chain.from_iterable(result))):
+            result = list(map(_in_doubt, result))
     return result
 
 
@@ -118,21 +132,42 @@ def sureness(digits: Sequence[UInt8Array], classifier: TrainedClassifier) -> Flo
     return 1 - _judged(np.stack(digits), np.zeros(len(digits), bool), classifier)[1]
 
 
+def _is_print(digits: list[ReadDigit]) -> bool:
+    """Whether so many of some digits are in doubt that they are the letters of a text."""
+    doubtful = sum(each.in_doubt for each in digits)
+    return len(digits) >= WORDS and doubtful >= PRINT * len(digits)
+
+
+def _in_doubt(line: list[ReadDigit]) -> list[ReadDigit]:
+    return [each._replace(doubt=1.0) for each in line]
+
+
 def _judged(
     pixels: AnyArray, in_number: AnyArray, classifier: TrainedClassifier
 ) -> tuple[Float64Array, Float64Array]:
     """The probabilities (n, n_classes) of the classes of candidates (n, 28, 28), and the doubt."""
     images = MNIST_PIXELS.to_images(pixels)
-    averaging = classifier
-    if classifier.copies is None:
-        averaging = TrainedClassifier(classifier.networks, classifier.backend, Copies(N_COPIES))
-    outputs = np.zeros((len(images), len(classifier.classes)))
-    for chosen, each in (in_number, averaging), (~in_number, classifier):
-        if chosen.any():
-            outputs[chosen] = each.outputs_of_digits(images[chosen])
-    probabilities = classifier.to_probabilities(outputs)
-    second, first = np.sort(np.pad(probabilities, ((0, 0), (1, 0))), axis=1).T[-2:]
-    return probabilities, np.where(classifier.doubtful(images), 1.0, 1 - first + second)
+    outputs = np.zeros((2, len(images), len(classifier.classes)))
+    numbers, single = images[in_number], images[~in_number]
+    if len(numbers):
+        outputs[:, in_number] = _averaging(classifier, N_COPIES).outputs_of_digits(numbers)
+    if len(single):
+        outputs[:, ~in_number] = classifier.outputs_of_digits(single)
+        outputs[1, ~in_number] += _averaging(classifier, N_DOUBTFUL).outputs_of_digits(single)
+        outputs[1, ~in_number] /= 2
+    probabilities, surer = map(classifier.to_probabilities, outputs)
+    answers = probabilities.argmax(axis=1)[:, None]
+    own = np.take_along_axis(surer, answers, axis=1)[:, 0]
+    np.put_along_axis(surer, answers, 0, axis=1)
+    doubts = np.clip(1 - own + surer.max(axis=1, initial=0), 0, 1)
+    return probabilities, np.where(classifier.doubtful(images), 1.0, doubts)
+
+
+def _averaging(classifier: TrainedClassifier, n: int) -> TrainedClassifier:
+    """The networks, asked about so many deformed copies unless a number is given."""
+    if classifier.copies is not None:
+        return classifier
+    return TrainedClassifier(classifier.networks, classifier.backend, Copies(n))
 
 
 def _read(
@@ -144,9 +179,11 @@ def _read(
 ) -> list[ReadDigit]:
     """The most probable digits of a field, and its marks, from left to right."""
     scores = np.log(np.maximum(probabilities.max(axis=1, initial=0), 1e-9))
-    sequence = best_sequence(field.n_parts, field.segments, scores)
+    sequence, margins = best_sequence(field.n_parts, field.segments, scores)
     found = [(field.segments[k].glyph.box, k) for k in sequence]
-    least = dict.fromkeys(sequence, field.doubt)
+    least = {
+        k: max(field.doubt, AMBIGUOUS * (margin < MIN_LEAD)) for k, margin in zip(sequence, margins)
+    }
     read: list[tuple[Box, Any, Float64Array, float]] = []
     for mark, box in field.marks:
         if mark == UNKNOWN and found:

@@ -26,6 +26,9 @@ LINE, THICK, SMALLEST = 0.9, 0.15, 0.5
 #: Small boxes are those that cover this share of the area of all.
 SMALL = 0.1
 
+#: There may be so much print that looks like lines, as a share of the area of all boxes.
+PRINT = 0.05
+
 #: A box that the border of the page cuts is one if its sides are so alike to another's.
 ALIKE = 0.8
 
@@ -161,13 +164,16 @@ def _are_crossed(boxes: Sequence[Box], drawn: UInt8Array, dark: UInt8Array, side
     strokes = without_lines(dark, drawn)
     small = cv2.resize(strokes, None, fx=scale, fy=scale, interpolation=cv2.INTER_AREA)
     stats = cv2.connectedComponentsWithStats((small > 64).astype(np.uint8))[2][1:]
-    inside = outside = 0
+    inside = across = elsewhere = 0
     for left, top, width, height, area in (stats / [*[scale] * 4, 1]).astype(int).tolist():
         number = owner[top + height // 2, left + width // 2]
         reach = Box.of_size(left, top, width, height)
         own = boxes[number - 1] if number else None
         if own and np.abs(np.subtract(reach.union(own), own)).max() < OVER * side:
             inside += area
-        elif owner[reach.slices].any():  # not a line of print
-            outside += area
-    return outside > inside
+        elif owner[reach.slices].any():
+            across += area
+        elif drawn[reach.slices].any():  # print, unless the boxes are holes in digits
+            elsewhere += area
+    room = scale**2 * sum(box.width * box.height for box in boxes)
+    return max(across, across + elsewhere - PRINT * room) > inside

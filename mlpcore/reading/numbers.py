@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Container, Sequence
 from functools import reduce
 
+import cv2
 import numpy as np
 from scipy.sparse.csgraph import connected_components
 
@@ -21,8 +22,8 @@ from mlpcore.typing import AnyArray
 STROKE = 0.45
 
 #: Shares of the page's width and height: printed lines are at least so long. On a strip of paper
-#: strokes of digits are nearly as long as upright ones.
-LEVEL_RULE, UPRIGHT_RULE = 0.6, 0.9
+#: so are the strokes of ones; squared paper has more upright lines than the last number.
+LEVEL_RULE, UPRIGHT_RULE, FEW_RULES = 0.6, 0.9, 3
 
 #: The least height of ink in pixels, and the most pieces of a page.
 MIN_HEIGHT, MAX_PIECES = 8, 5000
@@ -50,7 +51,11 @@ def number_fields(ink: Ink) -> list[list[Field]]:
         threshold = max(ink.threshold, round(STROKE * stroke_level(inked)))
         ink = ink._replace(threshold=threshold, edge=threshold / 2)
     dark, (rows, columns) = ink.strokes, ink.values.shape
-    rules = find_lines(dark, round(LEVEL_RULE * columns), round(UPRIGHT_RULE * rows))
+    length = round(UPRIGHT_RULE * rows)
+    rules = find_lines(dark, round(LEVEL_RULE * columns), length)
+    upright = cv2.morphologyEx(rules, cv2.MORPH_OPEN, np.ones((length, 1), np.uint8))
+    if cv2.connectedComponents(upright)[0] <= FEW_RULES:
+        rules &= ~upright
     components = find_components(without_lines(dark, rules))
     digits, others, height = _digits(ink, components)
     if not digits:

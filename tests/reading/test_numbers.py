@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from PIL import Image, ImageDraw, ImageFont
 from scipy import ndimage
 
 from clear_digits import CLEAR, NETWORK
@@ -107,6 +108,15 @@ def test_unknown_ink_puts_its_neighbour_in_doubt():
     assert [each.in_doubt for each in sure].count(True) < [each.in_doubt for each in found].count(
         True
     )
+
+
+def test_print_is_in_doubt():
+    image = Image.new("L", (900, 260), 245)
+    text = "Fill in the form with a pen\nand return the signed copy to\nthe office of your district"
+    font = ImageFont.load_default(40)
+    ImageDraw.Draw(image).multiline_text((40, 40), text, 20, font)
+    found = read(np.asarray(image, float), NETWORK)
+    assert len(found.digits) > 40 and all(each.in_doubt for each in found.digits)
 
 
 def test_what_shows_no_digits(monkeypatch):
