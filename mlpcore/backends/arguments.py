@@ -114,7 +114,7 @@ def check_place(epoch: int, first: int, n: int) -> None:
 
 def check_indices(indices: ArrayLike, n: int | None = None) -> AnyArray:
     """A copy, which no other thread can change, of (n,) numbers of images of a training set."""
-    indices = np.array(indices)
+    indices = np.array(np.asarray(indices))  # a tensor knows no "copy"
     check_shape("indices", indices, (n,), indices.dtype)
     if len(indices) == 0:  # whose type says nothing
         return indices.astype(np.int64)

@@ -134,8 +134,8 @@ def present(committee: CommitteeFolder, data: Dataset, backend: Backend) -> None
     """
     networks = [TrainedNetwork.read(folder) for folder in with_members([committee.folder])]
     classifier = TrainedClassifier(networks, backend)
-    whole_validation, validation = classifier.evaluate(data.train_images, data.train_labels)
-    whole_test, test = classifier.evaluate(data.test_images, data.test_labels)
+    whole_validation, validation = classifier.evaluate(data.train_set, data.train_labels)
+    whole_test, test = classifier.evaluate(data.test_set, data.test_labels)
     names, n = [member.name for member in committee.members], len(networks)
     members = [Judged(*each) for each in zip(names, validation, test)]
     whole = Judged(f"committee of {n}", whole_validation, whole_test, n)

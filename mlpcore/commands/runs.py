@@ -102,7 +102,7 @@ def _present(trainer: Trainer, run: Run, data: Dataset, console: Console) -> Non
     console.print()
     console.print(text_table(result_table(run.config, run.data, state)))
     classifier = TrainedClassifier([TrainedNetwork.read(run.folder)], trainer.backend)
-    test, _ = classifier.evaluate(data.test_images, data.test_labels)
+    test, _ = classifier.evaluate(data.test_set, data.test_labels)
     text = functools.partial(report, run.config, run.data, state, trainer.backend.description, test)
     figures = trained_figures(classifier.networks, [state.history], data, test)
     write_report(run.folder, figures, text, console)

@@ -71,9 +71,9 @@ def _split(folder: Path, names: tuple[str, ...]) -> Path | None:
 def _read(folder: Path) -> Part:
     """The images of all classes, as bytes, and their labels."""
     images: list[UInt8Array] = []
-    labels: list[str] = []
-    left = MAX_BYTES
-    for each in class_folders(folder):
+    codes: list[int] = []
+    folders, left = class_folders(folder), MAX_BYTES
+    for code, each in enumerate(folders):
         for path in picture_files(each):
             image = read_picture(path).grey
             left -= image.nbytes
@@ -88,11 +88,10 @@ def _read(folder: Path) -> Part:
                     f"{shown(folder)} holds more than {MAX_BYTES:,} pixels: expected fewer"
                 )
             images.append(image)
-            labels.append(each.name)
-    names = list(dict.fromkeys(labels))
-    codes = [names.index(label) for label in labels]
+            codes.append(code)
     where = f"the names in {shown(folder)}"
-    return Part(np.stack(images), classes_of(names, where)[codes], shown(folder), where)
+    classes = classes_of([each.name for each in folders], where)
+    return Part(np.stack(images), classes[codes], shown(folder), where)
 
 
 def _is_light(images: AnyArray) -> bool:

@@ -50,6 +50,26 @@ SIMILAR_DIGITS = 1, 7
 MEMORY = "arrays in memory"
 
 
+@dataclass(frozen=True)
+class Images:
+    """Images (n, height, width), float32, made of their pixels when a slice or numbers take some.
+
+    >>> load(name="digits").test_set[:3].shape
+    (3, 29, 29)
+    """
+
+    stored: AnyArray
+    pixels: PixelSpec
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Lengths along the axes."""
+        return len(self.stored), *self.pixels.image_shape
+
+    def __getitem__(self, rows: Any) -> Any:
+        return to_range(self.pixels.to_images(self.stored[rows]), self.pixels.input_range)
+
+
 @dataclass(frozen=True, eq=False, repr=False)
 class Dataset:
     """Training and test images with their labels.
@@ -175,17 +195,24 @@ class Dataset:
         """Training images (n, height, width), C-contiguous, in the range of `pixels`.
 
         That is [-1, 1] by default. Sides are odd, and the background of digits is -1. They are made
-        of the pixels each time, and take four bytes a pixel.
+        of the pixels each time, and take four bytes a pixel; `train_set` makes some of them.
         """
-        return self._images(self.train_pixels)
+        return self.train_set[:]
 
     @property
     def test_images(self) -> Float32Array:
         """Test images, likewise."""
-        return self._images(self.test_pixels)
+        return self.test_set[:]
 
-    def _images(self, pixels: AnyArray) -> Float32Array:
-        return to_range(self.pixels.to_images(pixels), self.pixels.input_range)
+    @property
+    def train_set(self) -> Images:
+        """Training images, of which those are made that are taken."""
+        return Images(self.train_pixels, self.pixels)
+
+    @property
+    def test_set(self) -> Images:
+        """Test images, likewise."""
+        return Images(self.test_pixels, self.pixels)
 
     @property
     def image_shape(self) -> tuple[int, int]:

@@ -13,7 +13,7 @@ import numpy as np
 from mlpcore import backends
 from mlpcore.backends.arguments import check_array
 from mlpcore.backends.base import Backend
-from mlpcore.data.dataset import EMBEDDED, MNIST
+from mlpcore.data.dataset import EMBEDDED, MNIST, Images
 from mlpcore.data.pixels import PixelSpec
 from mlpcore.errors import InputError, PictureWarning, shown
 from mlpcore.evaluation import evaluation, probabilities
@@ -247,18 +247,20 @@ class TrainedClassifier:
         return result
 
     def evaluate(
-        self, images: Float32Array, labels: AnyArray
+        self, images: Float32Array | Images, labels: AnyArray
     ) -> tuple[Evaluation, list[Evaluation]]:
         """The evaluation of all networks together, and that of each.
 
         Parameters
         ----------
-        images : ndarray of float32, shape (n, h, w)
+        images : ndarray of float32, shape (n, h, w), or such as `Dataset.test_set`
             As a `Dataset` of the first network's training holds them, in [-1, 1].
         labels : ndarray of int, shape (n,)
             The output that stands for the class of each image.
         """
-        outputs = self.member_outputs(images)
+        begins = range(0, max(images.shape[0], 1), evaluation.BATCH)
+        parts = [self.member_outputs(images[begin : begin + evaluation.BATCH]) for begin in begins]
+        outputs = [np.concatenate(each) for each in zip(*parts)]
         mean = evaluation.mean_outputs([each.network for each in self.networks], outputs)
         return Evaluation.of(mean, labels), [Evaluation.of(each, labels) for each in outputs]
 

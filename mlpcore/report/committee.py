@@ -114,7 +114,7 @@ def committee_figures(judged: JudgedCommittee) -> Iterator[tuple[str, Figure]]:
     """Yields the names and the figures of a committee."""
     yield "members", members_figure(judged)
     yield "agreement", agreement(judged)
-    images, test = judged.data.test_images, judged.whole.test
+    images, test = judged.data.test_set, judged.whole.test
     yield from evaluation_figures(images, test, judged.title)
 
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from mlpcore.data.dataset import Dataset
+from mlpcore.data.dataset import Dataset, Images
 from mlpcore.evaluation.evaluation import Evaluation
 from mlpcore.files import atomic_write, check_no_link, make_folder
 from mlpcore.network import Network
@@ -32,13 +32,13 @@ if TYPE_CHECKING:
 MAX_NUMBERED = 20
 
 
-def misclassified(images: AnyArray, evaluation: Evaluation, title: str = "") -> Figure:
+def misclassified(images: AnyArray | Images, evaluation: Evaluation, title: str = "") -> Figure:
     """The paper's Figure 1: misclassified images, label above, two most likely classes below.
 
     Parameters
     ----------
     images
-        (n, h, w), the images of the evaluation.
+        (n, h, w), the images of the evaluation, such as `Dataset.test_set`.
     evaluation
         A page shows the first errors, at most `MAX_TILES`, and says so.
     title
@@ -160,15 +160,13 @@ def draw_matrix(
 
 
 def evaluation_figures(
-    images: AnyArray, evaluation: Evaluation, title: str = ""
+    images: AnyArray | Images, evaluation: Evaluation, title: str = ""
 ) -> Iterator[tuple[str, Figure]]:
     """Yields names and figures of an evaluation of images (n, h, w); `title` is their first line.
 
     Each figure is made when it is asked for, because one that is written takes 8 MB.
     """
-    made = [misclassified(images, evaluation, title)]
-    del images  # which take more than figures
-    yield "misclassified", made.pop()
+    yield "misclassified", misclassified(images, evaluation, title)
     yield "confusion", confusion(evaluation, title)
 
 
@@ -186,7 +184,7 @@ def trained_figures(
     title = title_of(networks[0].network, data.name)
     if several:
         title = f"Committee of {len(networks)} networks on {data.name}"
-    yield from evaluation_figures(data.test_images, whole, title)
+    yield from evaluation_figures(data.test_set, whole, title)
     for number, (each, history) in enumerate(zip(networks, histories), 1):
         suffix, title = f"-{number}" * several, title_of(each.network, each.data_name)
         if history:

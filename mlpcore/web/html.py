@@ -96,7 +96,7 @@ def to_page(
     if precision == "float16":
         rounded = [replace(n, network=in_float16(n.network)) for n in classifier.networks]
         classifier = TrainedClassifier(rounded, classifier.backend)
-    result = classifier.evaluate(test.test_images, test.test_labels)[0] if test else None
+    result = classifier.evaluate(test.test_set, test.test_labels)[0] if test else None
     scale = {"scale": (1, 0), "threshold": rejector.threshold()}
     judge = _network(rejector.network(), "float16") | scale
     content = {
@@ -167,7 +167,7 @@ def _wrong(test: Dataset, result: Evaluation) -> dict[str, Any]:
     wrong = result.misclassified
     first = wrong.indices[:MAX_WRONG]
     return {
-        "images": _base64(test.test_images[first], "float32"),
+        "images": _base64(test.test_set[first], "float32"),
         "numbers": first.tolist(),
         "labels": wrong.labels[:MAX_WRONG].tolist(),
         "guesses": wrong.guesses[:MAX_WRONG, 0].tolist(),

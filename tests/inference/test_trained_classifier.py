@@ -180,6 +180,18 @@ def test_outputs_that_are_not_finite_are_refused():
     assert "outputs are not finite" in refusal(load(save("n.safetensors", network)).outputs, IMAGES)
 
 
+def test_an_evaluation_by_parts_is_that_of_all(monkeypatch):
+    data, networks = Dataset.from_arrays(*make_pixels(60, 1)), []
+    for seed in (1, 2):
+        networks.append(save(f"{seed}.safetensors", random_network((35, 8, 3), seed), data.pixels))
+    net = load(*networks)
+    whole, members = net.evaluate(data.train_images, data.train_labels)
+    monkeypatch.setattr(evaluation, "BATCH", 7)
+    again, each = net.evaluate(data.train_set, data.train_labels)
+    assert again.to_json() == whole.to_json() and 0 < whole.errors < whole.n
+    assert [one.to_json() for one in each] == [one.to_json() for one in members]
+
+
 @pytest.mark.parametrize("dtype", [float, int])
 def test_a_run_its_weights_and_its_export_know_the_data(dtype):
     """Its values, classes and target. Sides may be odd already."""
