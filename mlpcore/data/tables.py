@@ -38,8 +38,8 @@ MAX_TEXT = MAX_BYTES // 4
 #: Heads of the column of labels.
 LABELS = "label", "labels", "class", "target", "y"
 
-#: Of a corner of the images, more than this share is ground. Of labels, hardly any has so many.
-MOST_GROUND = 0.9
+#: The ground has a greater share of the lines at a corner; hardly any label has.
+MOST = 0.95
 
 #: The greatest pixel at one place is at least this share of the greatest of all.
 LEAST_REACH = 0.6
@@ -137,26 +137,32 @@ def _is_head(fields: Sequence[str]) -> bool:
 def _place_of_labels(lines: Sequence[str], delimiter: str) -> int:
     """The column of the labels: 0 or -1.
 
-    Labels have 2 to `MAX_CLASSES` values, none of which has nearly all lines, nor one line each.
-    Where both columns do, that of pixels reaches as far as the other pixels.
+    Labels are text or whole numbers, of 2 to `MAX_CLASSES` values, fewer than lines. Where both
+    columns are, that of pixels reaches as far as the other pixels, or most of its values are one,
+    that of the ground, while those of labels come about as often as each other.
     """
-    reach, n = {}, len(lines)
+    reach, skewness = {}, {}
     for place, split in ((0, str.split), (-1, str.rsplit)):
         counts = Counter(split(line, delimiter, 1)[place].strip(' "\r\n') for line in lines)
         numbers = [*map(float, filter(_is_number, counts))]
-        likely = 2 <= len(counts) <= min(MAX_CLASSES, n / 2) and all(k % 1 == 0 for k in numbers)
-        if likely and max(counts.values()) <= MOST_GROUND * n:
+        is_likely = 2 <= len(counts) <= min(MAX_CLASSES, len(lines) - 1)
+        is_likely &= max(counts.values(), default=0) <= MOST * len(lines)
+        if is_likely and all(number % 1 == 0 for number in numbers):
             reach[place] = max(numbers, default=0)
-    if len(reach) == 2:
-        inner = (field for line in lines[:100] for field in line.split(delimiter)[1:-1])
-        top = max(map(float, filter(_is_number, inner)), default=0)
-        reach = {k: most for k, most in reach.items() if not LEAST_REACH * top <= most <= top}
-        if len(reach) != 1:
-            raise ValueError(
-                "its labels may be in the first or in the last column; a first line that names "
-                "the columns tells, with 'label' for theirs"
-            )
-    return next(iter(reach), 0)
+            skewness[place] = len(counts) * max(counts.values())
+    if len(reach) < 2:
+        return next(iter(reach), 0)
+    inner = (field for line in lines[:100] for field in line.split(delimiter)[1:-1])
+    top = max(map(float, filter(_is_number, inner)), default=0)
+    labels = [place for place in reach if not LEAST_REACH * top <= reach[place] <= top]
+    if len(labels) != 1:
+        labels = [place for place in reach if 2 * skewness[place] < skewness[-1 - place]]
+    if not labels:
+        raise ValueError(
+            "its labels may be in the first or in the last column; a first line that names the "
+            "columns tells, with 'label' for theirs"
+        )
+    return labels[0]
 
 
 def _is_number(text: str) -> bool:
