@@ -7,6 +7,10 @@
 /* AdaGrad's rate, what keeps it finite at first, and the cap: it falls to 0.01 at the least. */
 static const float LINEAR_RATE = 0.1f, FIRST_SQUARE = 0.1f, MOST_SQUARES = 100.0f;
 
+/* The shares move in each of the first steps, and then in each fourth, because that asks the
+ * average for its outputs. */
+static const double FIRST_STEPS = 200.0, SHARING_INTERVAL = 4.0;
+
 /* Of the shares, so much is distributed anew in each step. A probability counts as this at least.
  */
 static const double REDISTRIBUTED = 0.005, LEAST_PROBABILITY = 1e-4;
@@ -32,13 +36,6 @@ static mlp_sample list_inputs(const mlp_mixture *m, const float *x, double *squa
     return (mlp_sample){m->values, m->active, n};
 }
 
-/* The logits of both for the sample that the stepper has seen last. */
-static void find_logits(const mlp_mixture *m, const float *x, int n, float *own, float *linear)
-{
-    mlp_step_product(m->stepper, m->average, own);
-    mlp_product(m->linear, top_of(m)->n_out, m->active, n + 1, x, linear);
-}
-
 static void learn_linear(const mlp_mixture *m, const float *x, int n, const float *deltas)
 {
     const int n_out = top_of(m)->n_out;
@@ -60,11 +57,36 @@ static double probability(const mlp_mixture *m, double loss)
     return p > LEAST_PROBABILITY ? p : LEAST_PROBABILITY;
 }
 
-/* Mixes the outputs into the network's own. */
-static void mix(const mlp_mixture *m, float *own, const float *linear)
+/* The sums that answer, from those of a network and of the linear model. */
+static void mix(const mlp_mixture *m, double share, const float *own, const float *linear,
+                float *sums)
 {
     for (int c = 0; c < top_of(m)->n_out; c++)
-        own[c] = (float)(*m->share * (double)own[c] + (1.0 - *m->share) * (double)linear[c]);
+        sums[c] = (float)(share * (double)own[c] + (1.0 - share) * (double)linear[c]);
+}
+
+/* Moves the shares by the probabilities that the three give to a sample, before the average moves.
+ */
+static void share_anew(const mlp_mixture *m, const mlp_sample *sample, const mlp_wanted *wanted,
+                       const float *linear, float *mixed)
+{
+    const mlp_layer *top = top_of(m);
+    mlp_step_outputs(m->average, sample, mixed);
+    const float *sums[] = {mlp_step_sums(m->stepper), mlp_step_sums(m->average), linear};
+    double total = 0.0;
+    if (top->activation == MLP_LINEAR) {
+        int own;
+        const double share = mlp_mixture_share(m->shares, &own);
+        mix(m, share, sums[!own], linear, mixed);
+        const double error = 2.0 * mlp_judge(top, mixed, wanted).loss;
+        *m->error += fmax(0.01, 1.0 / *m->steps) * (error - *m->error);
+    }
+    for (int e = 0; e < 3; e++) {
+        m->shares[e] *= probability(m, mlp_judge(top, sums[e], wanted).loss);
+        total += m->shares[e];
+    }
+    for (int e = 0; e < 3; e++)
+        m->shares[e] = (1.0 - REDISTRIBUTED) * m->shares[e] / total + REDISTRIBUTED / 3.0;
 }
 
 double mlp_mixture_step(const mlp_mixture *m, const float *x, const mlp_wanted *wanted, double rate,
@@ -79,31 +101,28 @@ double mlp_mixture_step(const mlp_mixture *m, const float *x, const mlp_wanted *
     const double loss = mlp_step(m->stepper, &sample, wanted, m->rates, NULL, weight, &errors);
     if (!isfinite(loss)) return loss;
 
-    float *own = m->sums, *linear = own + top->n_out, *deltas = linear + top->n_out;
-    find_logits(m, x, sample.n, own, linear);
+    float *linear = m->sums, *deltas = linear + top->n_out;
+    mlp_product(m->linear, top->n_out, m->active, sample.n + 1, x, linear);
+    *m->steps += 1.0;
+    if (*m->steps <= FIRST_STEPS || fmod(*m->steps, SHARING_INTERVAL) == 0.0)
+        share_anew(m, &sample, wanted, linear, deltas + top->n_out);
     const mlp_outcome outcome = mlp_judge(top, linear, wanted);
-    const double p = *m->share * probability(m, mlp_judge(top, own, wanted).loss);
-    const double q = (1.0 - *m->share) * probability(m, outcome.loss);
-    if (top->activation == MLP_LINEAR) {
-        mix(m, own, linear);
-        const double error = 2.0 * mlp_judge(top, own, wanted).loss;
-        *m->error += fmax(0.01, 1.0 / (*m->steps + 1.0)) * (error - *m->error);
-    }
-    *m->share = (1.0 - REDISTRIBUTED) * p / (p + q) + REDISTRIBUTED / 2.0;
     mlp_output_deltas(NULL, top, linear, wanted, weight, &outcome, 0, top->n_out, deltas);
     learn_linear(m, x, sample.n, deltas);
-    *m->steps += 1.0;
-    mlp_average_steps(m->stepper, m->average, (float)fmax(0.01, 9.0 / (*m->steps + 10.0)));
+    mlp_average_steps(m->stepper, m->average, m->counts, m->further, fmod(*m->steps, 16.0) == 0.0);
     return loss;
 }
 
 void mlp_mixture_outputs(const mlp_mixture *m, const float *x, float *outputs)
 {
     const mlp_layer *top = top_of(m);
+    int own;
     double square;
+    const double share = mlp_mixture_share(m->shares, &own);
+    mlp_stepper *answers = own ? m->stepper : m->average;
     const mlp_sample sample = list_inputs(m, x, &square);
-    mlp_step_outputs(m->stepper, &sample, m->sums);
-    find_logits(m, x, sample.n, outputs, m->sums);
-    mix(m, outputs, m->sums);
+    mlp_step_outputs(answers, &sample, outputs);
+    mlp_product(m->linear, top->n_out, m->active, sample.n + 1, x, m->sums);
+    mix(m, share, mlp_step_sums(answers), m->sums, outputs);
     mlp_finish_outputs(top, outputs, 1);
 }

@@ -180,23 +180,33 @@ void mlp_step_outputs(mlp_stepper *stepper, const mlp_sample *sample, float *out
     mlp_finish_outputs(top, outputs, 1);
 }
 
-void mlp_step_product(const mlp_stepper *stepper, const float *rows, float *sums)
-{
-    const step_layer *l = &stepper->layers[stepper->n_layers - 1];
-    mlp_product(rows, l->layer->n_out, l->active, l->n_active, l->inputs, sums);
-}
+const float *mlp_step_sums(const mlp_stepper *stepper) { return stepper->outputs; }
 
-void mlp_average_steps(const mlp_stepper *stepper, float *rows, float share)
+/* A row moves so far in each sixteenth step, 1 - 0.99^16, and farther in the first ones. */
+static const float AVERAGED = 0.14854222f;
+static const float FIRST_STEPS = 100.0f;
+
+void mlp_average_steps(const mlp_stepper *stepper, mlp_stepper *average, float *counts,
+                       float *further, int turn)
 {
-    const step_layer *l = &stepper->layers[stepper->n_layers - 1];
-    const mlp_layer *layer = l->layer;
-    for (int tile = 0; tile < mlp_n_tiles(layer); tile++) {
-        const int begin = mlp_tile_begin(layer, tile), end = mlp_tile_begin(layer, tile + 1);
-        const float *own = l->tiles + mlp_tile_offset(layer, tile);
-        for (int j = 0; j <= layer->n_in; j++, own += mlp_tile_width(layer, tile)) {
-            float *row = rows + (ptrdiff_t)j * layer->n_out;
-            for (int i = begin; i < end; i++) row[i] += share * (own[i - begin] - row[i]);
+    for (int i = 0; i < stepper->n_layers; i++) {
+        const step_layer *l = &stepper->layers[i];
+        const mlp_layer *layer = l->layer;
+        for (int k = 0; k < l->n_active; k++) {
+            const int j = l->active[k];
+            if (counts[j] >= FIRST_STEPS && !turn) continue;
+            const float share = fmaxf(AVERAGED, 9.0f / (counts[j] + 10.0f));
+            counts[j] += 1.0f;
+            for (int tile = 0; tile < mlp_n_tiles(layer); tile++) {
+                const int width = mlp_tile_width(layer, tile);
+                const ptrdiff_t row = mlp_tile_offset(layer, tile) + (ptrdiff_t)j * width;
+                const float *from = l->tiles + row;
+                float *to = average->layers[i].tiles + row;
+                for (int c = 0; c < width; c++) to[c] += share * (from[c] - to[c]);
+            }
         }
+        if (i > 0) further += layer->n_in + 1;
+        counts = further;
     }
 }
 

@@ -35,13 +35,15 @@ double mlp_step(mlp_stepper *stepper, const mlp_sample *sample, const mlp_wanted
 /* The outputs (n_out) for a sample. */
 void mlp_step_outputs(mlp_stepper *stepper, const mlp_sample *sample, float *outputs);
 
-/* The sums of an output layer with other weights, for the last sample. They are a row of n_out
- * floats for each input, that of the bias last. */
-void mlp_step_product(const mlp_stepper *stepper, const float *rows, float *sums);
+/* The sums of the output layer for the last sample. */
+const float *mlp_step_sums(const mlp_stepper *stepper);
 
-/* Moves such weights by a share of the way towards those of the output layer, which have not
- * decayed. */
-void mlp_average_steps(const mlp_stepper *stepper, float *rows, float share);
+/* Moves the rows of weights of the inputs that were active in the last sample towards those of
+ * `stepper`. Each averages over its last hundred steps or so: it moves in each of the first hundred
+ * that it counts, and then if it is their `turn`, which should be each sixteenth. The n_in + 1
+ * counts of the first layer are apart from those of the others. Weights must not have decayed. */
+void mlp_average_steps(const mlp_stepper *stepper, mlp_stepper *average, float *counts,
+                       float *further, int turn);
 
 /* Copies the weights to a network of the same layers. */
 void mlp_store_steps(const mlp_stepper *stepper, const mlp_network *network);

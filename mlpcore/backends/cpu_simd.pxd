@@ -70,10 +70,12 @@ cdef extern from "mixture.h" nogil:
     ctypedef struct mlp_mixture:
         const mlp_network *network
         mlp_stepper *stepper
-        float *average
+        mlp_stepper *average
+        float *counts
+        float *further
         float *linear
         float *squares
-        double *share
+        double *shares
         double *steps
         double *error
         int32_t *active
@@ -81,6 +83,7 @@ cdef extern from "mixture.h" nogil:
         float *rates
         float *sums
 
+    double mlp_mixture_share(const double *shares, int *own)
     double mlp_mixture_step(const mlp_mixture *mixture, const float *x, const mlp_wanted *wanted,
                             double rate, float weight)
     void mlp_mixture_outputs(const mlp_mixture *mixture, const float *x, float *outputs)

@@ -23,7 +23,7 @@ from mlpcore.estimators.unstable_steps import UNSTABLE
 from mlpcore.network.activation import LEAST_SQUARES
 from mlpcore.network.standardisation import Standardisation
 
-from mlpcore.backends.cpu_simd cimport mlp_mixture, mlp_wanted
+from mlpcore.backends.cpu_simd cimport mlp_mixture, mlp_mixture_share, mlp_wanted
 from mlpcore.backends.simd cimport CStepper
 from mlpcore.network.network cimport Network, mlp_layer, mlp_network
 
@@ -36,6 +36,10 @@ cdef double MAX_SQUARE = 1e76
 #: network.
 cdef double GREATEST = 5.0
 
+
+#: The place of the steps in `Model.progress`.
+cdef enum:
+    STEPS = 3
 
 #: A feature that is often missing is not centred unless its mean squared is so many variances.
 cdef double FAR_FROM_ZERO = 100.0
@@ -123,38 +127,40 @@ cdef class Model:
     There can be more inputs than features, for names to come.
     """
 
-    cdef CStepper stepper
+    cdef CStepper stepper, average
     cdef mlp_mixture c
     cdef float[::1] row  # the inputs of a sample, and a 1
     cdef double[:, ::1] table  # (inputs + 1, 5): the `statistics` of each, and of the target
-    cdef float[:, ::1] average, linear, squares  # as in `mlp_mixture`
-    cdef double[::1] progress  # its share, steps and error
+    cdef float[:, ::1] linear, squares, counts  # as in `mlp_mixture`, as the following
+    cdef float[::1] further
+    cdef double[::1] progress  # the shares, steps and error
     cdef Py_ssize_t n_in
     cdef int32_t[::1] active  # buffers, as the following
     cdef float[::1] values, rates, sums
 
     def __init__(self, network):
-        n_in, *_, n_out = network.layer_sizes
+        n_in, *hidden, n_out = network.layer_sizes
         self.n_in = n_in
-        # A stepper for one core: more would wait for each other longer than they compute.
-        self.stepper = backends.get("cpu", threads=1).stepper(network)
+        # Steppers for one core: more would wait for each other longer than they compute.
+        cpu = backends.get("cpu", threads=1)
+        self.stepper, self.average = cpu.stepper(network), cpu.stepper(network.copy())
         self.row, self.table = np.zeros(n_in + 1, np.float32), np.zeros((n_in + 1, 5))
         self.row[n_in] = 1.0
-        *_, weights = network.weights
-        *_, biases = network.biases
-        self.average = np.ascontiguousarray(np.vstack([weights.T, biases]))
         self.linear = np.zeros((n_in + 1, n_out), np.float32)
         self.squares = np.zeros((n_in + 1, n_out), np.float32)
-        self.progress = np.array([0.5, 0.0, 1.0])
+        self.counts = np.zeros((n_in + 1, 1), np.float32)
+        self.further = np.zeros(sum(hidden) + len(hidden) + 1, np.float32)
+        self.progress = np.array(3 * [1.0 / 3.0] + [0.0, 1.0])
         self.active = np.empty(n_in + 1, np.int32)
         self.values, self.rates, self.sums = (
             np.empty(n, np.float32) for n in (n_in, network.n_layers, 3 * n_out)
         )
         self.c.network, self.c.stepper = &self.stepper.model.c, self.stepper.c
-        self.c.average, self.c.linear = &self.average[0, 0], &self.linear[0, 0]
-        self.c.squares = &self.squares[0, 0]
-        self.c.share, self.c.steps = &self.progress[0], &self.progress[1]
-        self.c.error = &self.progress[2]
+        self.c.average = self.average.c
+        self.c.counts, self.c.further = &self.counts[0, 0], &self.further[0]
+        self.c.linear, self.c.squares = &self.linear[0, 0], &self.squares[0, 0]
+        self.c.shares, self.c.steps = &self.progress[0], &self.progress[STEPS]
+        self.c.error = &self.progress[STEPS + 1]
         self.c.active, self.c.values = &self.active[0], &self.values[0]
         self.c.rates, self.c.sums = &self.rates[0], &self.sums[0]
 
@@ -163,12 +169,12 @@ cdef class Model:
 
         Nothing here runs Python code.
         """
-        other.stepper.store(other.stepper.model)
-        copy_weights(&other.stepper.model.c, &self.stepper.model.c)
-        self.stepper.load()
+        take_steps(other.stepper, self.stepper)
+        take_steps(other.average, self.average)
         memcpy(&self.table[0, 0], &other.table[0, 0], sizeof(statistics) * other.n_in)
         memcpy(&self.table[self.n_in, 0], &other.table[other.n_in, 0], sizeof(statistics))
-        copy_rows(other.average, self.average)
+        copy_rows(other.counts, self.counts)
+        memcpy(&self.further[0], &other.further[0], sizeof(float) * self.further.shape[0])
         copy_rows(other.linear, self.linear)
         copy_rows(other.squares, self.squares)
         memcpy(&self.progress[0], &other.progress[0], sizeof(double) * self.progress.shape[0])
@@ -184,15 +190,21 @@ cdef class Model:
 
     def __reduce__(self):  # of a copy, which does not learn
         self.stepper.store(self.stepper.model)
-        return Model, (self.stepper.model,), self.arrays()
+        self.average.store(self.average.model)
+        return Model, (self.stepper.model,), (self.average.model, self.arrays())
 
-    def __setstate__(self, arrays):
+    def __setstate__(self, state):
+        cdef Network average
+        average, arrays = state
+        copy_weights(&average.c, &self.average.model.c)
+        self.average.load()
         for target, source in zip(self.arrays(), arrays):
             target[...] = source
 
     cdef list arrays(self):
-        views = [self.average, self.linear, self.squares]
-        return [*map(np.asarray, views), np.asarray(self.table), np.asarray(self.progress)]
+        views = [self.linear, self.squares, self.counts]
+        vectors = [self.further, self.progress]
+        return [*map(np.asarray, views), *map(np.asarray, vectors), np.asarray(self.table)]
 
     @cython.wraparound(True)
     def network(self, n_in):
@@ -201,16 +213,19 @@ cdef class Model:
         The logits of the linear softmax, and their negatives, are two further neurons a class in
         each hidden layer.
         """
-        cdef Network own = self.stepper.model
-        self.stepper.store(own)
-        linear, average = np.asarray(self.linear), np.asarray(self.average)
-        n_out, share = linear.shape[1], np.float32(self.progress[0])
+        cdef int is_own
+        share = np.float32(mlp_mixture_share(&self.progress[0], &is_own))
+        cdef CStepper answers = self.stepper if is_own else self.average
+        answers.store(answers.model)
+        own = answers.model
+        linear = np.asarray(self.linear)
+        n_out = linear.shape[1]
         rows, biases = linear[:n_in].T, linear[-1]
         sizes = [n_in, *(size + 2 * n_out for size in own.layer_sizes[1:-1]), n_out]
         result = Network(sizes, None, own.activation, own.loss)
         if own.n_layers == 1:
-            result.weights[0] = share * average[:n_in].T + (1 - share) * rows
-            result.biases[0] = share * average[-1] + (1 - share) * biases
+            result.weights[0] = share * own.weights[0][:, :n_in] + (1 - share) * rows
+            result.biases[0] = share * own.biases[0] + (1 - share) * biases
             return self.unscaled(result)
         rest = (1 - share) * np.eye(n_out)
         result.weights[0] = np.vstack([own.weights[0][:, :n_in], rows, -rows])
@@ -220,8 +235,8 @@ cdef class Model:
             result.weights[i][:n, :n_before] = own.weights[i]
             result.weights[i][n:, n_before:] = np.eye(2 * n_out)
             result.biases[i][:n] = own.biases[i]
-        result.weights[-1] = np.hstack([share * average[:-1].T, rest, -rest])
-        result.biases[-1] = share * average[-1]
+        result.weights[-1] = np.hstack([share * own.weights[-1], rest, -rest])
+        result.biases[-1] = share * own.biases[-1]
         return self.unscaled(result)
 
     @cython.wraparound(True)
@@ -245,7 +260,7 @@ cdef class Model:
         cdef Py_ssize_t k
         scales = []
         for k in range(n_in):
-            find_scale(self.known(k), self.progress[1], &centre, &factor)
+            find_scale(self.known(k), self.progress[STEPS], &centre, &factor)
             scales.append((centre, factor))
         means, factors = zip(*scales) if scales else ((), ())
         return Standardisation(means, factors, GREATEST)
@@ -371,8 +386,8 @@ cdef class StreamNetwork:
         self._write(sample, True)
         if self.numeric:
             known = model.known(model.n_in)
-            known[0] = learnt(known[0], sample.target, model.progress[1] + 1.0)
-            target = <float>scaled(known, sample.target, model.progress[1] + 1.0)
+            known[0] = learnt(known[0], sample.target, model.progress[STEPS] + 1.0)
+            target = <float>scaled(known, sample.target, model.progress[STEPS] + 1.0)
         wanted.label, wanted.values = <int>code, &target
         loss[0] = model.stepper.learn(&model.c, &model.row[0], &wanted, rate, weight)
         return True
@@ -381,13 +396,16 @@ cdef class StreamNetwork:
         """The squared norm of the inputs with which a sample is learnt."""
         cdef Model model = self.model
         cdef Py_ssize_t k, column
-        cdef double value, square = 0.0
+        cdef double value, square = 0.0, total
         cdef statistics known
-        for k in range(sample.features.n if model is not None else 0):
+        if model is None:
+            return 0.0
+        total = model.progress[STEPS] + 1.0
+        for k in range(sample.features.n):
             column = sample.features.columns[k]
             if 0 <= column < model.n_in and sample.values[k] == sample.values[k]:  # others are 0
-                known = learnt(model.known(column)[0], sample.values[k], model.progress[1] + 1.0)
-                value = scaled(&known, sample.values[k], model.progress[1] + 1.0)
+                known = learnt(model.known(column)[0], sample.values[k], total)
+                value = scaled(&known, sample.values[k], total)
                 square += value * value
         return square
 
@@ -412,7 +430,7 @@ cdef class StreamNetwork:
         cdef const double *values = sample.values
         cdef const Py_ssize_t *columns = features.columns
         cdef float *row = &model.row[0]
-        cdef double total = model.progress[1] + (1.0 if learn else 0.0)
+        cdef double total = model.progress[STEPS] + (1.0 if learn else 0.0)
         if features.n != len(self.columns) or len(features.new):
             memset(row, 0, sizeof(float) * capacity)
         for k in range(features.n):
@@ -657,6 +675,13 @@ cdef double number_of(value) except? -1.0:
 cdef allocate(Sample sample, Py_ssize_t n):
     sample.memory = PyBytes_FromStringAndSize(NULL, n * sizeof(double))
     sample.values = <double *>PyBytes_AS_STRING(sample.memory)
+
+
+cdef void take_steps(CStepper old, CStepper new) noexcept:
+    """Go on with a larger network."""
+    old.store(old.model)
+    copy_weights(&old.model.c, &new.model.c)
+    new.load()
 
 
 cdef void copy_rows(const float[:, ::1] old, float[:, ::1] new) noexcept:
