@@ -104,6 +104,14 @@ def test_an_epoch_is_deformation_order_training_and_counting(kind, backend, monk
     assert capsys.readouterr() == ("", "")
 
 
+def test_segments_of_large_images_are_shorter_and_change_no_bit(monkeypatch):
+    backend = backends.get(threads=1)
+    whole = train(make_config(), backend)
+    monkeypatch.setattr(sources, "ROOM", 1)
+    assert ArraySource.of(DATA, make_config(), backend).room == 64
+    assert_same_result(whole, train(make_config(), backend))
+
+
 def new(data=DATA, network=None, weights=None, weight_decay=0.0, backend=None, **changes):
     """A call that makes a trainer."""
     state = None if network is None else TrainingState(network)
