@@ -10,6 +10,7 @@ import numpy as np
 
 from mlpcore.data.components import Box
 from mlpcore.data.ink import Ink, page_ink
+from mlpcore.data.lines import find_lines
 from mlpcore.reading.deskew import skew
 from mlpcore.reading.lattice import Lattice, find_lattices
 from mlpcore.reading.quads import find_quads
@@ -28,7 +29,7 @@ SMOOTH = 0.7
 #: A page whose boxes have a side of fewer pixels is enlarged twice, or three times.
 SMALL, SMALLEST = 40, 28
 
-#: A page whose sides have no more pixels is enlarged if no boxes are found.
+#: A page whose sides have no more pixels is enlarged if it has lines, but no boxes are found.
 SMALL_PAGE = 1000
 
 #: Pixels between points of the map that are computed; it is linear between them. The most by which
@@ -67,7 +68,10 @@ class Level(NamedTuple):
         On a small page they may be too small to be found.
         """
         if not boxes:
-            return 1 if self.boxes or max(self.page.shape) > SMALL_PAGE else 3
+            if self.boxes or max(self.page.shape) > SMALL_PAGE:
+                return 1
+            faint, long = self.ink._replace(threshold=self.ink.edge), min(self.page.shape) // 4
+            return 3 if find_lines(faint.strokes, long, long).any() else 1
         side = np.median([min(box.width, box.height) for box in boxes])
         return 1 if side >= SMALL else 2 if side >= SMALLEST else 3
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from mlpcore.checks import check_whole
+from mlpcore.data.components import Box
 from mlpcore.data.digit import MIN_SIDE
 from mlpcore.data.image_files import Source, read_picture
 from mlpcore.errors import InputError
@@ -13,6 +14,7 @@ from mlpcore.inference.inputs import check_takes_digits, path_or_image
 from mlpcore.reading.answers import ReadDigit, read_lines, sureness
 from mlpcore.reading.boxes import find_boxes
 from mlpcore.reading.cells import cell_fields
+from mlpcore.reading.comb import comb_boxes
 from mlpcore.reading.completion import complete
 from mlpcore.reading.level import Level, levelled
 from mlpcore.reading.numbers import number_fields
@@ -127,9 +129,9 @@ def read(
         )
     sheet = find_sheet(grey)
     level = levelled(grey, sheet)
-    if (factor := level.enlargement(find_boxes(level.ink.strokes, level.boxes))) > 1:
+    if (factor := level.enlargement(_boxes(level))) > 1:
         large = levelled(grey, sheet, factor)
-        level = large if find_boxes(large.ink.strokes, large.boxes) else level
+        level = large if _boxes(large) else level
     lines, n_unseen = _fields(level)
     digits = [each.glyph.pixels for line in lines for field in line for each in field.segments]
     quarters = quarter_turns(digits, lambda some: sureness(some, classifier))
@@ -145,12 +147,16 @@ def read(
     return Page(name, read, n_unseen is not None, grey, scale, tuple(notes), n_unseen or 0)
 
 
+def _boxes(level: Level) -> list[Box]:
+    """The boxes of a page, or the places of its combs."""
+    return find_boxes(level.ink.strokes, level.boxes) or comb_boxes(level.ink)
+
+
 def _fields(
     level: Level, columns: int | None = None, rows: int | None = None
 ) -> tuple[list[list[Field]], int | None]:
     """The fields of each line, and how many boxes were not seen; None where there are no boxes."""
-    boxes = find_boxes(level.ink.strokes, level.boxes)
-    cells = complete(boxes, level.ink, level.page, columns, rows)
+    cells = complete(_boxes(level), level.ink, level.page, columns, rows)
     if not cells:
         return number_fields(level.ink), None
     unseen = {cell.box for cell in cells if not cell.seen}

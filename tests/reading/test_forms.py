@@ -225,3 +225,21 @@ def test_squared_paper_has_no_boxes():
     ink = number(DIGITS[:4], np.random.default_rng(0), gap=(0.3, 0.5), angle=0)
     found = read(ruled(225.0 - 170 * ink, 24, True, 0.4))
     assert not found.boxed and len(found.digits) == 4
+
+
+@pytest.mark.parametrize("tick", [0.15, 0.5, 1.0])
+@pytest.mark.parametrize("scale", [0.5, 1.0])
+def test_ticks_on_a_base_line_part_digits(tick, scale):
+    """A comb, whose places are boxes; digits on a line without ticks are a number."""
+    sheet = np.zeros((300, 800))
+    for k, digit in enumerate(CLEAR):
+        ink = written(digit, 46)
+        put(sheet, ink, 80 + 64 * k, 150 - ink.shape[0])
+    sheet[152:155, 60:704] = 1
+    plain = read(scan(sheet), NETWORK)
+    for x in range(60, 701, 64):
+        sheet[round(152 - 64 * tick) : 152, x : x + 3] = 1
+    found = read(np.asarray(reduced(as_bytes(scan(sheet)), round(800 * scale))), NETWORK)
+    assert found.boxed and not plain.boxed
+    assert [each.answer for each in found.digits] == [each.answer for each in plain.digits]
+    assert [each.answer for each in found.digits] == list(range(10))
