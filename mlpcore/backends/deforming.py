@@ -28,7 +28,7 @@ from mlpcore.backends.arguments import (
     check_sides,
 )
 from mlpcore.checks import check_real, check_whole
-from mlpcore.data.pixels import PixelSpec, to_range
+from mlpcore.data.pixels import PixelSpec
 from mlpcore.errors import InputError
 from mlpcore.typing import AnyArray, ArrayLike, BackendArray, DTypeLike, Float32Array, Float64Array
 
@@ -248,9 +248,7 @@ class Deforming(ABC):
         out = self._output(out, (n, *shape))
         if n:
             images, affine = (self._unaliased(array, out) for array in (images, affine))
-            values = (
-                None if pixels is None else to_range(pixels.values_of_bytes, pixels.input_range)
-            )
+            values = None if pixels is None else pixels.inputs_of_bytes
             self._deform(images, affine, fields, first, out, float(background), values)
         return out
 

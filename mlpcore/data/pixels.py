@@ -94,6 +94,11 @@ class PixelSpec(Record, frozen=True):
         """The value (256,) in [-1, 1] of each byte, of pixels that are bytes."""
         return scale(np.arange(256, dtype=np.uint8), *self.value_range)
 
+    @property
+    def inputs_of_bytes(self) -> Float32Array:
+        """Likewise, in the range of the inputs."""
+        return to_range(self.values_of_bytes, self.input_range)
+
     def check(self, pixels: AnyArray, name: str) -> None:
         """Raise InputError unless pixels of any shape have values that these can have."""
         if self.whole and pixels.dtype == np.uint8 and self.value_range == BYTES:

@@ -18,7 +18,7 @@ from mlpcore.backends.base import Backend
 from mlpcore.checks import real_array
 from mlpcore.cpu import check_memory
 from mlpcore.data.dataset import Dataset
-from mlpcore.data.pixels import PixelSpec, to_range
+from mlpcore.data.pixels import PixelSpec
 from mlpcore.deformation.deform import gaussian_taps
 from mlpcore.deformation.parameters import DeformationParameters
 from mlpcore.deformation.values import background_of
@@ -204,8 +204,7 @@ class ArraySource(Source):
         self._maps = backend.put(np.empty((n, 2, 2), np.float32))
         self._background = background_of(images)
         if pixels is not None:
-            inputs = to_range(pixels.values_of_bytes, pixels.input_range)
-            self._background = float(inputs[int(self._background)])
+            self._background = float(pixels.inputs_of_bytes[int(self._background)])
 
     @classmethod
     def of(

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from mlpcore import philox
 from mlpcore.backends import affine
-from mlpcore.data.pixels import PixelSpec, to_range
+from mlpcore.data.pixels import PixelSpec
 from mlpcore.deformation.deform import gaussian_taps
 from mlpcore.network.activation import A, B
 from oracle import EPSILON, KINDS, SEEDS, Problem, check_training, random_network, trained, uniform
@@ -146,7 +146,7 @@ def test_bytes_in_an_order_become_inputs(backend, reference, shape, value_range,
         for each, data in ((backend, taken), (reference, pictures[rows]))
     ]
     # Coordinates of up to 60 pixels, as in `test_deform_by`; pixels differ by their range.
-    width = np.ptp(to_range(pixels.values_of_bytes, input_range)) + 1
+    width = np.ptp(pixels.inputs_of_bytes) + 1
     assert np.abs(deformed[0] - deformed[1]).max() <= width * (21**2 + 60) * EPSILON
     still = np.tile(np.eye(2, dtype=np.float32), (30, 1, 1)), drawing[0], 0.0, *drawing[2:]
     found = np.asarray(backend.deform(taken, *still, pixels=pixels))

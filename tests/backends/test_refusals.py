@@ -10,6 +10,7 @@ from mlpcore.backends import simd
 from mlpcore.backends.arguments import MAX_SIDE, check_array
 from mlpcore.backends.simd import SimdBackend
 from mlpcore.cpu import available_cores
+from mlpcore.data.pixels import DIGITS_PIXELS, MNIST_PIXELS
 from mlpcore.deformation import DeformationParameters, deform_selected
 from mlpcore.errors import InputError
 from mlpcore.network import Network
@@ -99,6 +100,9 @@ REFUSED = [
     (deform(alpha="1"), "alpha '1': expected a number"),
     (deform(first=2**31 - 1), "first 2147483647"),
     (deform(background=None), "background None: expected a number"),
+    (deform(pixels=DIGITS_PIXELS), "PixelSpec.*: expected bytes, without a margin"),
+    (deform(pixels=MNIST_PIXELS), r"images: float32 of .*, expected uint8 of shape \(any, 28, 28"),
+    (lambda b, net: b.to_inputs(IMAGES, MNIST_PIXELS), "images: float32 of .*, expected uint8"),
     (lambda b, net: b.deform_by(WIDE, MAPS, FIELD), "images of 1 x 2049"),
     (lambda b, net: b.deform_by(IMAGES[0], MAPS, FIELD), "images: float32 of shape"),
     (lambda b, net: b.deform_by(IMAGES, MAPS[:4], FIELD), "affine: float32 of shape"),

@@ -11,7 +11,7 @@ import pytest
 
 from emulated import emulated_backend, get_backend, needs_emulation
 from mlpcore import backends, deformation, philox
-from mlpcore.data.pixels import PixelSpec, to_range
+from mlpcore.data.pixels import PixelSpec
 from mlpcore.deformation.parameters import DeformationParameters
 from mlpcore.deformation.values import background_of
 from mlpcore.errors import InputError
@@ -79,8 +79,7 @@ def test_an_epoch_is_deformation_order_training_and_counting(kind, backend, monk
             around, pixels = background_of(inputs.train_images), None
             if data is not REAL:
                 shown, pixels = data.train_pixels[order], inputs.pixels
-                values = to_range(pixels.values_of_bytes, config.input_range)
-                around = float(values[int(background_of(data.train_pixels))])
+                around = float(pixels.inputs_of_bytes[int(background_of(data.train_pixels))])
             arguments = config.deformation, 5, epoch, backend, 0, None, None, around, pixels
             shown = deformation.deform(backend.put(shown), backend.put(labels), *arguments)
             shown = np.asarray(shown)
