@@ -13,7 +13,7 @@ from mlpcore.inference import TrainedClassifier, load
 from mlpcore.inference.inputs import check_takes_digits, path_or_image
 from mlpcore.reading.answers import ReadDigit, read_lines, sureness
 from mlpcore.reading.boxes import find_boxes
-from mlpcore.reading.cells import cell_fields
+from mlpcore.reading.cells import MARGIN, cell_fields
 from mlpcore.reading.comb import comb_boxes
 from mlpcore.reading.completion import complete
 from mlpcore.reading.level import Level, levelled
@@ -156,7 +156,10 @@ def _fields(
     level: Level, columns: int | None = None, rows: int | None = None
 ) -> tuple[list[list[Field]], int | None]:
     """The fields of each line, and how many boxes were not seen; None where there are no boxes."""
-    cells = complete(_boxes(level), level.ink, level.page, columns, rows)
+    found = complete(_boxes(level), level.ink, level.page, columns, rows)
+    cells = [cell for cell in found if min(cell.box.width, cell.box.height) > 2 * MARGIN]
+    if len(cells) < len(found) and (columns or rows):
+        raise InputError("shows a grid of boxes without pixels: expected fewer columns or rows")
     if not cells:
         return number_fields(level.ink), None
     unseen = {cell.box for cell in cells if not cell.seen}

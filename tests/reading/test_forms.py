@@ -218,6 +218,9 @@ def test_a_grid_of_another_size_is_refused(options, expected):
         read(scan(page()[0]), **options)
     with pytest.raises(InputError, match="shows no lines: expected a grid of drawn boxes"):
         read(scan(np.zeros((300, 400))), **options)
+    frame, _ = form([None], 1, np.random.default_rng(0), box=(80, 80))
+    with pytest.raises(InputError, match="boxes without pixels: expected fewer columns or rows"):
+        read(scan(frame), columns=60, rows=1)
 
 
 def test_squared_paper_has_no_boxes():
