@@ -216,7 +216,7 @@ COMMANDS = {
     ),
     spoil_data: ON_DATA,
     spoil_archive: [f"{command}.npz" for command in ON_DATA],
-    spoil_picture: ("predict picture", "read picture"),
+    spoil_picture: ("predict picture", "read picture", "read picture --columns 60 --rows 9"),
 }
 
 
