@@ -114,6 +114,33 @@ def forms(
     return result
 
 
+def as_they_come(
+    network: mlpcore.TrainedClassifier, pixels: UInt8Array, labels: AnyArray
+) -> dict[str, Any]:
+    """Forms of 300 boxes and eight looks, on dark ground, bent, turned, cut, or of 75 dpi.
+
+    A digit counts where its box is in its place in a line of 15.
+    """
+    result = {}
+    for kind, (broken, _) in pages.BROKEN.items():
+        rng, found, placed = np.random.default_rng(0), Counter[str](), 0
+        for gap, line in product(((0, 0), (16, 24)), range(1, 5)):
+            chosen = rng.integers(0, len(pixels), 300)
+            box = int(rng.integers(70, 110)), int(rng.integers(60, 100))
+            ink, centres = pages.form(pixels[chosen], 15, rng, box, gap, line)
+            paper, pen = rng.uniform(190, 250), rng.uniform(30, 90)
+            image, places = broken(pages.on_paper(ink, rng, paper, pen), centres)
+            lines = [each for each in read(image, network).lines if len(each) == 15]
+            for of, at in zip(labels[chosen].reshape(-1, 15), places.reshape(-1, 15, 2)):
+                for each in lines:
+                    middles = [digit.corners.mean(axis=0) for digit in each]
+                    if np.abs(middles - at).max() < min(box) / 2:
+                        placed += 15
+                        found += counted(zip(each, map(int, of)))
+        result[kind] = {"of": 2400, "in their place": placed} | shares(found)
+    return result
+
+
 def scans(network: mlpcore.TrainedClassifier, folder: Path) -> dict[str, Any]:
     """Scanned pages of one digit: boxes in their place in a grid, and digits."""
     result = {}
@@ -144,6 +171,7 @@ def main() -> None:
         record[name] = numbers(network, *digits, args.numbers, gap)
     for name, degrees in (("forms", 0), ("forms from a corner", 3)):
         record[name] = forms(network, *digits, degrees)
+    record["as they come"] = as_they_come(network, *digits)
     atomic_write(args.output, (json.dumps(record, indent=1) + "\n").encode())
     print(json.dumps(record, indent=1))
 

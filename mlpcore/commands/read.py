@@ -26,6 +26,7 @@ from mlpcore.commands.options import command_main, command_parser
 from mlpcore.data.image_files import Source
 from mlpcore.errors import InputError, printable, shown
 from mlpcore.files import atomic_write, check_replaceable, make_folder
+from mlpcore.inference.classifier import PRETRAINED_FILE
 from mlpcore.reading.drawing import draw
 from mlpcore.reading.fields import Form, line_rows, write_fields
 from mlpcore.reading.page import check_grid, read
@@ -73,7 +74,7 @@ def read_pages(options: argparse.Namespace) -> int:
                 flag = "--" + option.replace("_", "-")
                 raise InputError(f"{flag} {shown(path)}: expected a name that ends in {suffix}")
             check_replaceable(path)
-    classifier = read_networks(networks, options)
+    classifier = read_networks(networks or [PRETRAINED_FILE], options)
     form = None if options.fields is None else Form(options.fields, classifier)
     table: list[dict[str, str]] = []
     if to_folder:

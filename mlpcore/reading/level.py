@@ -70,7 +70,7 @@ class Level(NamedTuple):
         if not boxes:
             if self.boxes or max(self.page.shape) > SMALL_PAGE:
                 return 1
-            faint, long = self.ink._replace(threshold=self.ink.edge), min(self.page.shape) // 4
+            faint, long = self.ink._replace(threshold=self.ink.edge), max(self.page.shape) // 4
             return 3 if find_lines(faint.strokes, long, long).any() else 1
         side = np.median([min(box.width, box.height) for box in boxes])
         return 1 if side >= SMALL else 2 if side >= SMALLEST else 3
@@ -117,7 +117,8 @@ def levelled(grey: UInt8Array, sheet: UInt8Array | None, factor: int = 1) -> Lev
     if bend is not None:
         # Quadrilaterals lie a pixel inside of lines, and end with their last pixel.
         ends = bend.boxes - np.tile(corners.min(axis=0), 2) + (-1, -1, 2, 2)
-        boxes = [Box(*each) for each in np.rint(ends).astype(int).tolist()]
+        ends = np.clip(np.rint(ends), 0, page.shape[::-1] * 2).astype(int)
+        boxes = [Box(*each) for each in ends[(ends[:, :2] < ends[:, 2:]).all(axis=1)].tolist()]
     return Level(ink._replace(values=values), page, source / np.float32(factor), boxes)
 
 

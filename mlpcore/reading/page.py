@@ -101,12 +101,12 @@ def read(
     Parameters
     ----------
     picture : str, os.PathLike, PIL.Image.Image or an open binary file
-        A scan or a photograph of 150 to 600 dpi, turned by at most five degrees: digits in drawn
-        boxes, or digits alone.
+        A scan or a photograph of 75 to 600 dpi, turned by any angle: digits in drawn boxes, or
+        digits alone.
     network : TrainedClassifier or str
         What `mlpcore.load` gives, or takes.
     columns, rows : int, optional
-        Of the page's one grid of boxes, whose lines may then be faint or broken.
+        Of the page's one grid of boxes, which is completed to that size.
 
     Returns
     -------
@@ -115,7 +115,8 @@ def read(
     Raises
     ------
     InputError
-        When the picture cannot be read, or the network takes no digits in MNIST's format.
+        When the picture cannot be read, the network takes no digits in MNIST's format, or the grid
+        is larger than it should be.
     """
     check_grid(columns, rows)
     classifier = network if isinstance(network, TrainedClassifier) else load(network)
@@ -129,16 +130,18 @@ def read(
         )
     sheet = find_sheet(grey)
     level = levelled(grey, sheet)
-    if (factor := level.enlargement(_boxes(level))) > 1:
+    boxes = _boxes(level)
+    if (factor := level.enlargement(boxes)) > 1:
         large = levelled(grey, sheet, factor)
-        level = large if _boxes(large) else level
-    lines, n_unseen = _fields(level)
+        if found := _boxes(large):
+            level, boxes = large, found
+    lines, n_unseen = _fields(level, boxes)
     digits = [each.glyph.pixels for line in lines for field in line for each in field.segments]
     quarters = quarter_turns(digits, lambda some: sureness(some, classifier))
     if quarters or columns or rows:
         level = level.turned(quarters)
         try:
-            lines, n_unseen = _fields(level, columns, rows)
+            lines, n_unseen = _fields(level, _boxes(level), columns, rows)
         except InputError as error:
             raise InputError(f"{name} {error}") from None
     notes = ["a dark ground was taken off"] * (sheet is not None)
@@ -153,10 +156,10 @@ def _boxes(level: Level) -> list[Box]:
 
 
 def _fields(
-    level: Level, columns: int | None = None, rows: int | None = None
+    level: Level, boxes: list[Box], columns: int | None = None, rows: int | None = None
 ) -> tuple[list[list[Field]], int | None]:
     """The fields of each line, and how many boxes were not seen; None where there are no boxes."""
-    found = complete(_boxes(level), level.ink, level.page, columns, rows)
+    found = complete(boxes, level.ink, level.page, columns, rows)
     cells = [cell for cell in found if min(cell.box.width, cell.box.height) > 2 * MARGIN]
     if len(cells) < len(found) and (columns or rows):
         raise InputError("shows a grid of boxes without pixels: expected fewer columns or rows")

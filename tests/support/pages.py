@@ -5,6 +5,7 @@ from PIL import Image
 from scipy import ndimage
 
 import mlpcore
+from mlpcore.data.ink import reduced
 from pictures import as_bytes, compressed, lit, noisy, ruled, shadowed, vignetted
 
 
@@ -139,3 +140,35 @@ def waved(image, points, height, length):
     for _ in range(20):  # where the shift leads back to the point
         found = points - np.stack(shift(*found.T), axis=1)
     return moved, found
+
+
+def on_desk(image, centres, angle):
+    """Turned, seen from aside, on a dark desk."""
+    height, width = image.shape
+    corners = np.array([[0.04 * width, 30], [width, 0], [width - 20, height], [0, 0.95 * height]])
+    cos, sin = np.cos(np.radians(angle)), np.sin(np.radians(angle))
+    corners = corners @ [[cos, -sin], [sin, cos]]
+    corners += 40 - corners.min(axis=0)
+    size = tuple((corners.max(axis=0) + 60).astype(int).tolist())
+    desk = np.random.default_rng(3).normal(60, 8, size[::-1])
+    return projected(image, centres, corners, size, desk)
+
+
+#: What becomes of a scan (h, w), and of the middles of its boxes; and what is noted.
+BROKEN = {
+    "a scanner's border": (lambda image, at: (np.pad(image, 10), at + 10), "dark ground"),
+    "a desk": (lambda image, at: on_desk(image, at, 4), "dark ground"),
+    "a desk, much turned": (lambda image, at: on_desk(image, at, -33), "dark ground"),
+    "waves": (lambda image, at: waved(image, at, 9, 700), None),
+    "turned": (
+        lambda image, at: (rotated(image, 25, 225), turned_points(at, image.shape, 25)),
+        None,
+    ),
+    "upside down": (lambda image, at: (image[::-1, ::-1], image.shape[::-1] - at), "by 180°"),
+    "on its side": (
+        lambda image, at: (np.rot90(image), turned_points(at, image.shape, 90)),
+        "by 270°",
+    ),
+    "cut at its grid": (lambda image, at: (image[68:-68, 68:-68], at - 68), None),
+    "75 dpi": (lambda image, at: (reduced(as_bytes(image), image.shape[1] // 4), at / 4), None),
+}
