@@ -219,6 +219,7 @@ class OnlineMLP(BaseEstimator):  # type: ignore[misc]
                 mlp = self._new()
                 mlp.__dict__.update(known)
             samples = mlp._stream_samples(inputs, targets, sample_weight)
+        samples = mlp._bounded(samples)
         warn_of_steps(samples, self.learning_rate_init)
         try:
             loss = mlp._learn(samples, cache)

@@ -175,7 +175,7 @@ class OnlineMLPRegressor(RegressorMixin, OnlineMLP):  # type: ignore[misc]
 
     def _learn(self, samples: Samples, cache: StepperCache | None) -> float:
         self._moments = samples.moments
-        return super()._learn(self._bounded(samples), cache)
+        return super()._learn(samples, cache)
 
     def _bounded(self, samples: Samples) -> Samples:
         squares = row_norms(samples.inputs, squared=True).astype(np.float64)

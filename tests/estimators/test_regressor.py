@@ -1,6 +1,7 @@
 """The regressor: targets of any scale, one or several, and the same training as everywhere else."""
 
 import pickle
+import warnings
 
 import numpy as np
 import pytest
@@ -109,6 +110,10 @@ def test_far_samples_make_no_step_unstable():
     with pytest.warns(UserWarning, match=r"far outside.*OnlineMLPRegressor"):
         mlp = make_mlp(max_iter=40).fit(far, Y)
     assert mlp.score(far[near], Y[near]) > 0.5
+    with warnings.catch_warnings():  # of steps that a weight would make unstable
+        warnings.simplefilter("error")
+        mlp = make_mlp().partial_fit(X[:9], Y[:9], np.full(9, 1e6))
+    assert np.isfinite(mlp.predict(X)).all()
 
 
 def test_early_stopping_keeps_the_best_network(capsys):
