@@ -9,7 +9,7 @@ import json
 import re
 import sys
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from itertools import chain, product, repeat
 from pathlib import Path
 from typing import Any
@@ -63,7 +63,12 @@ def shares(found: Counter[str]) -> dict[str, float]:
 
 
 def numbers(
-    network: mlpcore.TrainedClassifier, pixels: UInt8Array, labels: AnyArray, n: int, gap: float
+    network: mlpcore.TrainedClassifier,
+    pixels: UInt8Array,
+    labels: AnyArray,
+    n: int,
+    gap: float,
+    paper: Callable[[AnyArray, np.random.Generator], AnyArray] = pages.photographed,
 ) -> dict[str, Any]:
     """Numbers of 2 to 8 digits on paper, whose neighbours are from `gap` to 0.5 heights apart."""
     rng = np.random.default_rng(0)
@@ -71,7 +76,7 @@ def numbers(
     for _ in range(n):
         chosen = rng.integers(0, len(pixels), rng.integers(2, 9))
         ink = pages.number(pixels[chosen], rng, int(rng.integers(25, 110)), (gap, 0.5))
-        found = read(pages.photographed(ink, rng), network).digits
+        found = read(paper(ink, rng), network).digits
         truth = "".join(map(str, labels[chosen]))
         answer = "".join(str(each.answer) for each in found)
         same = difflib.SequenceMatcher(None, truth, answer, autojunk=False).get_matching_blocks()
@@ -169,6 +174,7 @@ def main() -> None:
         record["scans"] = scans(network, args.scans)
     for name, gap in (("numbers", 0.0), ("overlapping numbers", -0.05)):
         record[name] = numbers(network, *digits, args.numbers, gap)
+    record["amounts"] = numbers(network, *digits, args.numbers, 0.0, pages.on_cheque)
     for name, degrees in (("forms", 0), ("forms from a corner", 3)):
         record[name] = forms(network, *digits, degrees)
     record["as they come"] = as_they_come(network, *digits)

@@ -90,6 +90,18 @@ def photographed(ink, rng):
     return compressed(noisy(image, rng, rng.uniform(0, 10)), 60)
 
 
+def on_cheque(ink, rng):
+    """Ink from 0 to 1 on a strip of paper with a wavy pattern and a printed line below."""
+    rows = np.flatnonzero((ink > 0.5).any(axis=1))
+    ink = ink[max(0, rows[0] - 3) : rows[-1] + 5]
+    y, x = np.indices(ink.shape)
+    waves = np.sin(2 * np.pi * (y + 4 * np.sin(x / rng.uniform(8, 25))) / rng.uniform(5, 9))
+    paper = rng.uniform(160, 230) * (1 - rng.uniform(0.05, 0.2) * np.maximum(waves, 0))
+    paper[-2:] = 60
+    pen = rng.uniform(30, 90)
+    return noisy(paper + (pen - paper) * ink, rng, 4)
+
+
 def turned_points(points, shape, angle):
     """The positions after `rotated` of points (n, 2), x and y, of an image of a shape."""
     size = rotated(np.zeros(shape), angle).shape
