@@ -1,6 +1,7 @@
-"""Measures learners of streams, ours and others': their accuracy, and the time of a call.
+"""Measures learners of streams, ours and others': how right they are, and the time of a call.
 
-It prints the tables of docs/streams.md, and needs River.
+It prints the tables of docs/streams.md and draws its figures, and needs River; with PyTorch, it
+times that, too.
 """
 
 from __future__ import annotations
@@ -8,31 +9,38 @@ from __future__ import annotations
 import argparse
 import time
 import warnings
-from collections.abc import Callable
-from itertools import product
+from collections.abc import Callable, Iterator
+from itertools import pairwise, product
+from pathlib import Path
 from typing import Any
 
 import joblib
+import matplotlib.pyplot as plt
 import numpy as np
 from river import (
     compat,
+    compose,
     datasets,
-    evaluate,
     forest,
     linear_model,
     metrics,
+    multiclass,
     naive_bayes,
-    neighbors,
     tree,
 )
 from river.datasets import synth
-from river.preprocessing import StandardScaler
+from river.preprocessing import StandardScaler, TargetStandardScaler
 from sklearn.linear_model import SGDClassifier
 from sklearn.neural_network import MLPClassifier
 from tabulate import tabulate
 from threadpoolctl import threadpool_limits
 
-from mlpcore import OnlineMLPClassifier, StreamMLPClassifier, dataset
+from mlpcore import OnlineMLPClassifier, StreamMLPClassifier, StreamMLPRegressor, dataset
+
+try:
+    import torch
+except ImportError:
+    torch = None
 
 #: Inputs and hidden layers of the networks whose calls are timed.
 NETWORKS = {
@@ -57,42 +65,118 @@ def shuffled(data: Any, seed: int) -> Any:
     return (samples[i] for i in np.random.default_rng(seed).permutation(len(samples)))
 
 
+def words(seed: int, n: int) -> Iterator[tuple[dict[int, float], int]]:
+    """Texts of some ten of 2,000 words, {word: 1}, on twenty topics; others from the middle on."""
+    rng, shares = np.random.default_rng(seed), 1 / np.arange(1, 2001)
+    for k in range(n):
+        if k in (0, n // 2):  # of the words, three in ten are as frequent in all topics
+            common, orders = np.arange(2000), [rng.permutation(2000) for _ in range(20)]
+            topics = [shares[np.where(rng.random(2000) < 0.3, common, each)] for each in orders]
+        topic = int(rng.integers(20))
+        share = topics[topic] / topics[topic].sum()
+        text = rng.choice(2000, 2 + rng.poisson(8), p=share)
+        yield dict.fromkeys(text.tolist(), 1.0), topic
+
+
 STREAMS: dict[str, Callable[[int, int], Any]] = {
     "SEA, drift": lambda seed, n: drifting(synth.SEA, 0, 3, seed, n, noise=0.1),
     "Agrawal, drift": lambda seed, n: drifting(synth.Agrawal, 0, 4, seed, n),
     "random RBF, drift": lambda seed, n: synth.RandomRBFDrift(seed, seed, 4, 10, 20, 1e-3, 10),
     "hyperplane, drift": lambda seed, n: synth.Hyperplane(seed, 10, 5, 1e-3),
     "LED, drift": lambda seed, n: synth.LEDDrift(seed, 0.1, True, 4),
+    "Waveform": lambda seed, n: synth.Waveform(seed, has_noise=True),
     "Phishing": lambda seed, n: shuffled(datasets.Phishing(), seed),
     "ImageSegments": lambda seed, n: shuffled(datasets.ImageSegments(), seed),
+    "words, drift": words,
+}
+
+#: Streams of numbers.
+NUMBERS: dict[str, Callable[[int, int], Any]] = {
+    "Friedman, drift": lambda seed, n: synth.FriedmanDrift(
+        "lea", (n // 4, n // 2, 3 * n // 4), seed=seed
+    ),
+    "planes": lambda seed, n: synth.Planes2D(seed),
+    "TrumpApproval": lambda seed, n: datasets.TrumpApproval(),
+    "ChickWeights": lambda seed, n: datasets.ChickWeights(),
 }
 
 
-def learners(seed: int, classes: list[Any]) -> dict[str, Any]:
-    """Those of the table. They have their defaults, on scaled numbers where that is usual."""
-    sgd = SGDClassifier(loss="log_loss", random_state=seed)
-    mlp = MLPClassifier((50,), random_state=seed)
+def with_intercept(x: dict[Any, float]) -> dict[Any, float]:
+    return x | {"intercept": 1.0}
+
+
+def learners(stream: str, seed: int, classes: list[Any]) -> dict[str, Any]:
+    """Those of a table. They have their defaults, on scaled numbers where that is usual."""
+    if stream in NUMBERS:
+        linear = TargetStandardScaler(linear_model.LinearRegression())
+        return {
+            "StreamMLPRegressor": StreamMLPRegressor(seed=seed),
+            "linear regression": StandardScaler() | linear,
+            "Hoeffding tree": tree.HoeffdingTreeRegressor(),
+            "adaptive random forest": forest.ARFRegressor(seed=seed),
+        }
+    mlp = compat.convert_sklearn_to_river(MLPClassifier((50,), random_state=seed), classes)
+    logistic = linear_model.LogisticRegression()
+    if len(classes) > 2:
+        logistic = multiclass.OneVsRestClassifier(logistic)
+    softmax = compose.FuncTransformer(with_intercept) | linear_model.SoftmaxRegression()
+    sparse = stream == "words, drift"
     return {
         "StreamMLPClassifier": StreamMLPClassifier(seed=seed),
-        "softmax regression": StandardScaler() | linear_model.SoftmaxRegression(),
-        "Gaussian naive Bayes": naive_bayes.GaussianNB(),
-        "Hoeffding tree": tree.HoeffdingTreeClassifier(),
+        "logistic regression": logistic if sparse else StandardScaler() | logistic,
+        "softmax regression": softmax if sparse else StandardScaler() | softmax,
+        "naive Bayes": naive_bayes.MultinomialNB() if sparse else naive_bayes.GaussianNB(),
         "adaptive Hoeffding tree": tree.HoeffdingAdaptiveTreeClassifier(seed=seed),
         "adaptive random forest": forest.ARFClassifier(seed=seed),
-        "nearest neighbours": StandardScaler() | neighbors.KNNClassifier(),
-        "SGDClassifier": StandardScaler() | compat.convert_sklearn_to_river(sgd, classes),
-        "MLPClassifier": StandardScaler() | compat.convert_sklearn_to_river(mlp, classes),
+        "MLPClassifier": StandardScaler() | mlp,
     }
 
 
-def accuracy(learner: str, stream: str, seed: int, n: int) -> float:
-    """The percentage of up to n samples whose label is predicted right before it is learnt."""
+def follow(learner: str, stream: str, seed: int, n: int) -> list[tuple[Any, Any]]:
+    """The answers of up to n samples and those predicted, each before it is learnt."""
     samples = [
-        ({name: float(value) for name, value in x.items()}, y)
-        for _, (x, y) in zip(range(n), STREAMS[stream](seed, n))
+        ({name: value for name, value in x.items() if not isinstance(value, str)}, y)
+        for _, (x, y) in zip(range(n), (STREAMS | NUMBERS)[stream](seed, n))
     ]
-    model = learners(seed, sorted({y for _, y in samples}))[learner]
-    return 100 * float(evaluate.progressive_val_score(samples, model, metrics.Accuracy()).get())
+    model = learners(stream, seed, sorted({y for _, y in samples}))[learner]
+    found = []
+    for x, y in samples:
+        found.append((y, model.predict_one(x)))
+        model.learn_one(x, y)
+    return found
+
+
+def score(stream: str, found: list[tuple[Any, Any]]) -> float:
+    """The percentage that is right, or R^2."""
+    if stream not in NUMBERS:
+        return 100 * float(np.mean([y == predicted for y, predicted in found]))
+    result = metrics.R2()
+    for pair in found:
+        result.update(*pair)
+    return float(result.get())
+
+
+def draw_drift(found: dict[str, list[Any]], path: Path, window: int = 250) -> None:
+    """Accuracy over time: the mean over seeds."""
+    figure, axes = plt.subplots(figsize=(7, 3.4))
+    for learner, runs in found.items():
+        right = np.mean([[y == predicted for y, predicted in run] for run in runs], axis=0)
+        shares = right[: len(right) // window * window].reshape(-1, window).mean(axis=1)
+        axes.plot(window * np.arange(1, len(shares) + 1), 100 * shares, label=learner)
+    axes.set(xlabel="samples", ylabel=f"right of the last {window} (%)")
+    axes.legend(frameon=False)
+    figure.savefig(path, bbox_inches="tight")
+
+
+def draw_calls(times: dict[str, dict[str, float]], path: Path) -> None:
+    """Microseconds to learn a sample, for each network."""
+    learning = [name for name in times[next(iter(NETWORKS))] if "predict" not in name]
+    figure, all_axes = plt.subplots(1, len(NETWORKS), figsize=(9, 3), sharey=True)
+    for axes, (network, own) in zip(all_axes, times.items()):
+        axes.barh(learning, [own[name] for name in learning])
+        axes.set(title=network, xscale="log", xlim=(1, None), xlabel="µs")
+    all_axes[0].invert_yaxis()
+    figure.savefig(path, bbox_inches="tight")
 
 
 def calls(n_inputs: int, hidden: tuple[int, ...]) -> dict[str, Callable[..., object]]:
@@ -100,6 +184,7 @@ def calls(n_inputs: int, hidden: tuple[int, ...]) -> dict[str, Callable[..., obj
     result: dict[str, Callable[..., object]] = {}
     for name, model in {
         "StreamMLPClassifier": StreamMLPClassifier(hidden),
+        "StreamMLPRegressor": StreamMLPRegressor(hidden),
         "River, LogisticRegression": linear_model.LogisticRegression(),
         "River, HoeffdingTree": tree.HoeffdingTreeClassifier(),
     }.items():
@@ -111,7 +196,31 @@ def calls(n_inputs: int, hidden: tuple[int, ...]) -> dict[str, Callable[..., obj
         name = type(model).__name__
         result[f"{name}.partial_fit"] = lambda x, _, y, each=each: each.partial_fit(x[None], [y])
         result[f"{name}.predict"] = lambda x, _, y, each=each: each.predict(x[None])
+    if torch is not None:
+        add_torch(result, [n_inputs, *hidden, 2])
     return result
+
+
+def add_torch(result: dict[str, Callable[..., object]], sizes: list[int]) -> None:
+    """Add PyTorch's step and forward pass on one thread."""
+    torch.set_num_threads(1)
+    layers: list[Any] = []
+    for n_in, n_out in pairwise(sizes):
+        layers += [torch.nn.Linear(n_in, n_out), torch.nn.ReLU()]
+    model = torch.nn.Sequential(*layers[:-1])
+    optimizer = torch.optim.SGD(model.parameters(), 0.03)
+
+    def learn(x: Any, _: Any, y: int) -> None:
+        optimizer.zero_grad()
+        outputs = model(torch.from_numpy(x).float()[None])
+        torch.nn.functional.cross_entropy(outputs, torch.tensor([y])).backward()
+        optimizer.step()
+
+    def predict(x: Any, _: Any, y: int) -> None:
+        with torch.no_grad():
+            model(torch.from_numpy(x).float()[None])
+
+    result["PyTorch, SGD step"], result["PyTorch, predict"] = learn, predict
 
 
 def microseconds(network: str, n: int) -> dict[str, float]:
@@ -143,17 +252,39 @@ def main() -> None:
     parser.add_argument("--samples", type=int, default=10_000, help="of a stream at most")
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--calls", type=int, default=2000, help="of each kind")
+    parser.add_argument("--only", nargs="+", default=[""], help="parts of learners' names")
+    parser.add_argument("--figures", type=Path, help="a folder for the two figures")
     args = parser.parse_args()
-    tasks = list(product(learners(0, []), STREAMS, range(1, args.seeds + 1)))
-    follow = joblib.delayed(accuracy)
-    found = joblib.Parallel(-1, batch_size=1)(follow(*task, args.samples) for task in tasks)
-    means = np.reshape(found, (-1, len(STREAMS), args.seeds)).mean(axis=2)
-    rows = [[name, *own, own.mean()] for name, own in zip(learners(0, []), means)]
-    headers = ["learner", *STREAMS, "mean"]
-    print(tabulate(rows, headers, tablefmt="pipe", floatfmt=".1f"), end="\n\n")
-    times = [microseconds(network, args.calls) for network in NETWORKS]
-    rows = [[name, *(own[name] for own in times)] for name in times[0]]
+    run = joblib.delayed(follow)
+    for streams in (STREAMS, NUMBERS):
+        known = learners(next(iter(streams)), 0, [])
+        names = [name for name in known if any(part in name for part in args.only)]
+        tasks = list(product(names, streams, range(1, args.seeds + 1)))
+        results = joblib.Parallel(-1, batch_size=1)(run(*task, args.samples) for task in tasks)
+        runs = {
+            name: {
+                stream: [one for task, one in zip(tasks, results) if task[:2] == (name, stream)]
+                for stream in streams
+            }
+            for name in names
+        }
+        rows = []
+        for name, own in runs.items():
+            scores = [np.mean([score(stream, one) for one in own[stream]]) for stream in streams]
+            rows.append([name, *scores, np.mean(scores)])
+        floats = ".1f" if streams is STREAMS else ".3f"
+        headers = ["learner", *streams, "mean"]
+        print(tabulate(rows, headers, tablefmt="pipe", floatfmt=floats), end="\n\n")
+        if args.figures and streams is STREAMS:
+            own = {name: runs[name]["Agrawal, drift"] for name in names}
+            draw_drift(own, args.figures / "stream-drift.svg")
+    if not args.calls:
+        return
+    times = {network: microseconds(network, args.calls) for network in NETWORKS}
+    rows = [[name, *(own[name] for own in times.values())] for name in times["10-50-2"]]
     print(tabulate(rows, ["call", *NETWORKS], tablefmt="pipe", floatfmt=",.1f"))
+    if args.figures:
+        draw_calls(times, args.figures / "stream-calls.svg")
 
 
 if __name__ == "__main__":
