@@ -50,11 +50,6 @@ class Box(NamedTuple):
         """How many columns both take; below 0 for those between them."""
         return min(self.right, other.right) - max(self.left, other.left)
 
-    def is_alike(self, other: Box, share: float) -> bool:
-        """Whether the shorter width, and the shorter height, is at least a share of the longer."""
-        sides = (self.width, other.width), (self.height, other.height)
-        return all(share * b <= a <= b / share for a, b in sides)
-
 
 class Components(NamedTuple):
     """The connected components of a black and white image; number 0 is the ground.

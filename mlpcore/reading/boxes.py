@@ -74,7 +74,11 @@ def find_boxes(dark: UInt8Array, known: Sequence[Box] = ()) -> list[Box]:
     found = found[found[:, 2:4].min(axis=1) >= SMALLEST * side]
     boxes = _united(_with_sides(found[~_hold_others(found)], thin), known, dark.shape)
     cut = _with_sides(_enclosed(255 - drawn, MIN_STRAIGHT, n_open=1), thin)
-    boxes += [box for box in cut if any(box.is_alike(each, ALIKE) for each in boxes)]
+    sides = np.reshape([(box.width, box.height) for box in boxes], (-1, 2))
+    for box in cut:
+        ratio = sides / (box.width, box.height)
+        if np.all((ratio >= ALIKE) & (ratio <= 1 / ALIKE), axis=1).any():
+            boxes.append(box)
     return [] if _are_crossed(boxes, lines, dark, side) else boxes
 
 

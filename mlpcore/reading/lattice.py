@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from scipy.sparse import lil_array
+from scipy.sparse import coo_array
 from scipy.sparse.csgraph import breadth_first_order, connected_components, minimum_spanning_tree
 from scipy.spatial import KDTree
 
@@ -68,15 +68,23 @@ def find_lattices(quads: Float64Array) -> list[Lattice]:
         before[k, after[k]] = np.arange(n + 1)
     before[:, n] = n
     sides = _sides(quads)
-    graph, steps = lil_array((n, n)), {}
-    for k, own in zip(*np.nonzero(after[:, :n] < n)):
+    pairs, weights, steps = [], [], {}
+    for k in (0, 1):
+        own = np.flatnonzero(after[k, :n] < n)
         other = after[k, own]
         # Two boxes that lost the line between them have no neighbours above and below.
-        square = any(n > way[1 - k, other] == after[k, way[1 - k, own]] for way in (after, before))
-        ratio = min(sides[[own, other], k]) / max(sides[[own, other], k])
-        if square or ratio > UNLIKE:
-            graph[own, other] = 1 if square else 3 - ratio
-        steps[int(own), int(other)], steps[int(other), int(own)] = STEPS[k], -STEPS[k]
+        square = np.zeros(len(own), bool)
+        for way in (after, before):
+            beside = way[1 - k, other]
+            square |= (beside < n) & (beside == after[k, way[1 - k, own]])
+        ratio = sides[own, k] / sides[other, k]
+        ratio = np.minimum(ratio, 1 / ratio)
+        linked = square | (ratio > UNLIKE)
+        pairs.append(np.stack([own, other], axis=1)[linked])
+        weights.append(np.where(square, 1.0, 3 - ratio)[linked])
+        for one, next_one in pairs[k].tolist():
+            steps[one, next_one], steps[next_one, one] = STEPS[k], -STEPS[k]
+    graph = coo_array((np.concatenate(weights), tuple(np.concatenate(pairs).T)), (n, n))
     tree = minimum_spanning_tree(graph.tocsr())
     group = connected_components(tree, directed=False)[1]
     lattices = []

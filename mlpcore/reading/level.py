@@ -26,8 +26,9 @@ FITTED, FITTING = 0.15, 0.6
 #: The deviation of the Gaussian, in boxes, that smoothes by how much they are off.
 SMOOTH = 0.7
 
-#: A page whose boxes have a side of fewer pixels is enlarged twice, or three times.
-SMALL, SMALLEST = 40, 28
+#: A page whose boxes have a side of fewer pixels is enlarged twice, or three times, but to no more
+#: pixels a side than the third.
+SMALL, SMALLEST, LARGEST = 40, 28, 6144
 
 #: A page whose sides have no more pixels is enlarged if it has lines, but no boxes are found.
 SMALL_PAGE = 1000
@@ -73,7 +74,8 @@ class Level(NamedTuple):
             faint, long = self.ink._replace(threshold=self.ink.edge), max(self.page.shape) // 4
             return 3 if find_lines(faint.strokes, long, long).any() else 1
         side = np.median([min(box.width, box.height) for box in boxes])
-        return 1 if side >= SMALL else 2 if side >= SMALLEST else 3
+        factor = 1 if side >= SMALL else 2 if side >= SMALLEST else 3
+        return max(1, min(factor, LARGEST // max(self.page.shape)))
 
     def turned(self, quarters: int) -> Level:
         """The page turned counter-clockwise."""
