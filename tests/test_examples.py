@@ -83,7 +83,7 @@ def test_own_data_of_other_libraries():
 
 
 def test_torch_dataset(torch, capsys):
-    """What is shown depends on the epoch and the image alone, in any batch and any order."""
+    """The image shown depends on the epoch and the image alone, in any batch and any order."""
     module, data = example("torch_dataset"), dataset.load(name="digits")
     module["main"](epochs=3, workers=0)
     shares = percentages(capsys.readouterr().out)

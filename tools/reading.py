@@ -46,7 +46,7 @@ def read(image: AnyArray, network: mlpcore.TrainedClassifier) -> Page:
 
 
 def counted(digits: Iterable[tuple[ReadDigit, int]]) -> Counter[str]:
-    """How many digits, with their labels, are read right and wrong, and in doubt."""
+    """The numbers of digits that are read right and wrong, and in doubt, with their labels."""
     found: Counter[str] = Counter()
     for each, truth in digits:
         if each.answer is not None:
@@ -56,7 +56,7 @@ def counted(digits: Iterable[tuple[ReadDigit, int]]) -> Counter[str]:
 
 
 def shares(found: Counter[str]) -> dict[str, float]:
-    """How many digits were read; which share of them is right, and which of both is in doubt."""
+    """The number of digits read, the share that is right, and the shares of both in doubt."""
     of = {"right": found["right"] + found["wrong"]}
     of |= {f"{answer} in doubt": found[answer] for answer in ("right", "wrong")}
     return {"read": of["right"]} | {name: round(found[name] / n, 4) for name, n in of.items() if n}

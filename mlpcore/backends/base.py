@@ -39,7 +39,7 @@ Poll: TypeAlias = Callable[[], object]
 
 @dataclass(frozen=True)
 class TrainingResult:
-    """What training has done. Errors and loss are measured on each sample before its update.
+    """The outcome of training. Errors and loss are measured on each sample before its update.
 
     Attributes
     ----------
@@ -59,7 +59,7 @@ class TrainingResult:
 
 @dataclass(frozen=True)
 class Samples:
-    """What a training learns, as `Backend.train` checked it, where the backend computes."""
+    """Samples of a training, as `Backend.train` checked them, where the backend computes."""
 
     images: BackendArray  # (n, n_in)
     labels: BackendArray  # (n,) uint8; the targets (n, n_out) float32 of a regression
@@ -77,7 +77,7 @@ class Backend(Deforming):
     @property
     @abstractmethod
     def name(self) -> str:
-        """As chosen by ``--backend``: ``"reference"``, ``"avx2"``, ``"cuda"``."""
+        """The name that ``--backend`` takes: ``"reference"``, ``"avx2"``, ``"cuda"``."""
 
     @property
     def threads(self) -> int:
@@ -207,7 +207,7 @@ class Backend(Deforming):
         """See `train`; `rates` (n_layers,) are the learning rates. There is a sample or more."""
 
     def stepper(self, network: Network) -> Stepper:
-        """What trains a network by a few samples a call."""
+        """A `Stepper`, which trains a network with a few samples a call."""
         return Stepper(self, network)
 
     def predict(self, network: LoadedNetwork, images: BackendArray) -> Float32Array:
@@ -227,7 +227,7 @@ class Backend(Deforming):
         labels: BackendArray,
         poll: Poll | None = None,
     ) -> int:
-        """How many images are misclassified. Of equal outputs the first counts.
+        """The number of misclassified images. Of equal outputs the first counts.
 
         `poll` is called now and then. An exception from it or from a signal handler ends the
         count.

@@ -130,7 +130,7 @@ def _at_most_cores(threads):
 
 
 cdef class _Settings:
-    """What a backend was made with. C relies on it, so nobody can change it."""
+    """The settings that a backend was made with. C relies on them, so nobody can change them."""
 
     cdef readonly str name, schedule
     cdef readonly int threads, block
@@ -564,5 +564,5 @@ def _fail_call(long n):
 
 
 def _calls():
-    """How many calls are left until one fails, and how many blocks C has not freed. For tests."""
+    """The number of calls until one fails, and of blocks that C has not freed. For tests."""
     return mlp_calls_left(), mlp_blocks()

@@ -1,4 +1,4 @@
-"""What all commands share: options, their own names, one-line errors, exit statuses."""
+"""Options, names, one-line errors and exit statuses that all commands share."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def command_parser(name: str, arguments: str, text: str, example: str, **setting
 
 
 def called_as(name: str) -> list[str]:
-    """How this process was called, subcommand included: ``["mlpcore", "train"]``."""
+    """The command line of this process up to the subcommand: ``["mlpcore", "train"]``."""
     program = sys.argv[0]
     if os.path.basename(program) != "mlpcore":
         return [sys.executable, "-m", "mlpcore", name]

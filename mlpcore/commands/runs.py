@@ -86,7 +86,7 @@ def _describe(run: Run, trainer: Trainer, data: Dataset, console: Console) -> No
 
 
 def _place(trainer: Trainer) -> str:
-    """How far training has come, in words."""
+    """The place that training has reached, in words."""
     state = trainer.state
     text = f"{state.epoch} of {trainer.config.epochs} epochs done"
     if state.progress.samples:

@@ -210,7 +210,7 @@ def default_folder(config: TrainingConfig) -> Path:
 
 
 def resume_command(folder: Path, options: Options) -> str:
-    """What to type to go on. Data are named if they have moved."""
+    """The command that goes on with a run. Data are named if they have moved."""
     arguments = ["--resume", str(folder)]
     if "threads" in options:
         arguments += ["--threads", str(options["threads"])]
@@ -269,7 +269,7 @@ def resume(options: Options, console: Console) -> int:
 
 
 def change_of_epochs(before: TrainingConfig, after: TrainingConfig, begun: int) -> str:
-    """What a new number of epochs does to the learning rate, in a line."""
+    """A line on the change that a new number of epochs makes to the learning rate."""
     text = f"epochs: {after.epochs} instead of {before.epochs}"
     if not 0 < begun < after.epochs:
         return text

@@ -47,7 +47,7 @@ class Box(NamedTuple):
         return Box(*map(min, self[:2], other[:2]), *map(max, self[2:], other[2:]))
 
     def shared_width(self, other: Box) -> int:
-        """How many columns both take; below 0 for those between them."""
+        """The number of columns that both take; below 0 for those between them."""
         return min(self.right, other.right) - max(self.left, other.left)
 
 
@@ -78,12 +78,12 @@ class Components(NamedTuple):
         return (1 + np.flatnonzero(counts[1:])).tolist()
 
     def without_dirt(self, numbers: Sequence[int]) -> list[int]:
-        """Those of some components that are no specks beside the largest of them."""
+        """The components that are no specks next to the largest of them."""
         most = max((int(self.areas[k]) for k in numbers), default=0)
         return [k for k in numbers if self.areas[k] >= MIN_SHARE * most]
 
     def mask(self, numbers: Sequence[int]) -> AnyArray:
-        """Which pixels (h, w) belong to some components."""
+        """A mask (h, w) of the pixels of some components."""
         chosen = np.zeros(len(self.boxes), bool)
         chosen[list(numbers)] = True
         return chosen[self.labels]

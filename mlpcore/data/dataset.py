@@ -443,7 +443,7 @@ def _make(
 def _pixels_of(
     train: Part, test: Part, value_range: tuple[float, float] | PixelSpec | None
 ) -> PixelSpec:
-    """How the pixels of two parts become images."""
+    """The `PixelSpec` with which the pixels of two parts become images."""
     height, width = train.images.shape[1:]
 
     def spec(ends: tuple[float, float]) -> PixelSpec:

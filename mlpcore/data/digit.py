@@ -175,7 +175,7 @@ def _views(image: UInt8Array) -> tuple[UInt8Array, ...]:
 
 
 def _edge(dark: UInt8Array) -> int:
-    """How many rows at the top end with the first line along the width; 0 without one."""
+    """The number of rows at the top that end with the first line along the width; 0 without one."""
     share = dark.mean(axis=1) / 255
     least = np.full(int(DEPTH * len(dark)), RUN)
     least[: max(1, len(dark) // 48)] = REST

@@ -205,7 +205,7 @@ def read(path: Path) -> tuple[Part, Part]:
 
 
 def set_of(name: str) -> str | None:
-    """How the names of a file's data set begin; None if it is not the name of an IDX file."""
+    """The beginning of the names of a file's data set; None if it is no name of an IDX file."""
     found = _NAME.fullmatch(name)
     return found and found[1]
 

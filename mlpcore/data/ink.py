@@ -53,7 +53,7 @@ class Ink(NamedTuple):
 
     @property
     def middle(self) -> float:
-        """What the middle of a stroke exceeds."""
+        """The brightness that the middle of a stroke exceeds."""
         inked = self.values[self.values > self.threshold]
         return self.edge + STROKE * (stroke_level(inked) - self.edge) if inked.size else 255.0
 

@@ -107,7 +107,7 @@ def fetch(url: str, path: str, _: object) -> None:
 
 
 class _Bounded(io.BytesIO):
-    """What a mirror sends, unless that is too much."""
+    """The bytes that a mirror sends, up to a limit."""
 
     def write(self, content: Any, /) -> int:
         if self.tell() + len(content) > MAX_DOWNLOAD:

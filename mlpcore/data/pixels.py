@@ -41,7 +41,7 @@ _BLACK_TO_WHITE = (0.0, 1.0), (-1.0, 1.0)
 
 
 class PixelSpec(Record, frozen=True):
-    """How the pixels of pictures become images, and these the inputs of a network.
+    """The mapping of pixels to images, and of these to the inputs of a network.
 
     Attributes
     ----------

@@ -70,7 +70,7 @@ def _reader(path: Path) -> ModuleType | None:
 
 
 def _inside(folders: Iterable[Path]) -> list[Path]:
-    """What is in folders, sorted, without what is hidden or for the test; nothing if too much."""
+    """The content of folders, sorted, without hidden files and the test's; nothing if too much."""
     inside = (each for folder in folders if folder.is_dir() for each in folder.iterdir())
     found = list(islice(inside, MAX_ENTRIES + 1))
     if len(found) > MAX_ENTRIES:

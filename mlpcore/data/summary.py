@@ -1,4 +1,4 @@
-"""Which data a run was trained on, and how to find them again."""
+"""A summary of the data that a run was trained on, by which they are found again."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ Classes: TypeAlias = tuple[int | float | str, ...]
 
 
 class DataSummary(Record, frozen=True):
-    """Which data a run was trained on.
+    """The data that a run was trained on.
 
     Attributes
     ----------

@@ -1,4 +1,4 @@
-"""What the estimators share: scikit-learn's conventions around networks and their training."""
+"""The base class of the estimators: scikit-learn's conventions, networks and their training."""
 
 from __future__ import annotations
 
@@ -146,11 +146,11 @@ class OnlineMLP(BaseEstimator):  # type: ignore[misc]
 
     @abstractmethod
     def _held_out_score(self, outputs: Float32Array, held_out: Samples) -> float:
-        """What `early_stopping` compares."""
+        """The score that `early_stopping` compares."""
 
     @abstractmethod
     def _only_answer(self, outputs: Float32Array, samples: Samples, last: EpochMetrics) -> Any:
-        """What a network answers whatever the sample, because steps were too long, or None."""
+        """The one answer of a network to all samples, because steps were too long, or None."""
 
     def _bounded(self, samples: Samples) -> Samples:
         """Samples with weights that make no step unstable, where outputs have no bounds."""
@@ -165,7 +165,7 @@ class OnlineMLP(BaseEstimator):  # type: ignore[misc]
         return {}
 
     def _console(self) -> Any:
-        """What prints a line for each epoch."""
+        """The observer that prints a line for each epoch."""
         return Console(sys.stdout)
 
     # ---- training ----------------------------------------------------------------------

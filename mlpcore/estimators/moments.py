@@ -11,7 +11,7 @@ from mlpcore.typing import AnyArray, Float64Array
 
 @dataclass(frozen=True)
 class Moments:
-    """What is known of targets: the sums of their weights, and of weighted differences and squares.
+    """Moments of targets: the sums of their weights, and of weighted differences and squares.
 
     Attributes
     ----------
@@ -26,7 +26,7 @@ class Moments:
 
     @classmethod
     def of(cls, targets: Float64Array, weights: AnyArray | None) -> Moments:
-        """Those of all targets (n, k), with weights (n,), which are 1 by default."""
+        """The moments of all targets (n, k), with weights (n,), which are 1 by default."""
         centre = targets[0] + np.average(targets - targets[0], axis=0, weights=weights)
         return cls(centre, _terms(targets - centre, weights).sum(axis=0))
 
@@ -53,7 +53,7 @@ class Moments:
 
 
 def _terms(differences: Float64Array, weights: AnyArray | None) -> Float64Array:
-    """What the sums add up of each target, (n, 1 + 2 k)."""
+    """The terms of the sums for each target, (n, 1 + 2 k)."""
     terms = np.column_stack([np.ones(len(differences)), differences, differences**2])
     return terms if weights is None else terms * weights[:, None].astype(np.float64)
 

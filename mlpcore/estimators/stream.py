@@ -33,7 +33,7 @@ def _check_weight(name: str, weight: Any) -> None:
 
 @dataclass(repr=False, eq=False)
 class _StreamMLP:
-    """What the learners of streams have in common. `StreamMLPClassifier` documents it."""
+    """The base class of the learners of streams. `StreamMLPClassifier` documents it."""
 
     _mutable_attributes = frozenset({"learning_rate", "max_features"})  # River asks
 
@@ -124,7 +124,7 @@ class _StreamMLP:
             self.learn_one(x, each)
 
     def predict_many(self, X: Any) -> Any:
-        """What `predict_one` answers for each row of a pandas.DataFrame: a pandas.Series."""
+        """The answers of `predict_one` for the rows of a pandas.DataFrame: a pandas.Series."""
         import pandas
 
         return pandas.Series([self.predict_one(x) for x in X.to_dict("records")], X.index)
@@ -236,7 +236,7 @@ class StreamMLPClassifier(_StreamMLP, MiniBatchClassifier):  # type: ignore[misc
         return dict(zip(labels, shares.tolist()))
 
     def predict_proba_many(self, X: Any) -> Any:
-        """What `predict_proba_one` answers for each row of a pandas.DataFrame: another one."""
+        """The answers of `predict_proba_one` for the rows of a pandas.DataFrame: another one."""
         import pandas
 
         rows = [self.predict_proba_one(x) for x in X.to_dict("records")]

@@ -1,4 +1,4 @@
-"""What the network makes of the fields of a page."""
+"""The network's answers for the fields of a page."""
 
 from __future__ import annotations
 

@@ -107,7 +107,7 @@ def quantile(values: AnyArray, weights: AnyArray, share: float) -> float:
 
 
 def _enclosed(light: UInt8Array, filled: float, n_open: int = 0) -> AnyArray:
-    """What darkness, and the border at so many sides, enclose: (n, 5) left, top, w, h, area.
+    """Areas that darkness, and the border at so many sides, enclose: (n, 5) left, top, w, h, area.
 
     It fills at least a share of its rectangle.
     """
@@ -120,7 +120,7 @@ def _enclosed(light: UInt8Array, filled: float, n_open: int = 0) -> AnyArray:
 
 
 def _hold_others(stats: AnyArray) -> AnyArray:
-    """Which (n,) of rectangles (n, 5) have the middle of another one inside."""
+    """A mask (n,) of the rectangles (n, 5) that have the middle of another one inside."""
     left, top, width, height, _ = stats.T
     x, y = left + width / 2, top + height / 2
     inside = (left[:, None] < x) & (x < (left + width)[:, None])
@@ -129,7 +129,7 @@ def _hold_others(stats: AnyArray) -> AnyArray:
 
 
 def _with_sides(stats: AnyArray, thin: UInt8Array) -> list[Box]:
-    """Those of rectangles (n, 5) of which each side is a thin line, at least half of it.
+    """The rectangles (n, 5) whose sides are thin lines, at least half of each.
 
     The image of thin lines has a margin of `REACH`.
     """

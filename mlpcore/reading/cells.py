@@ -1,4 +1,4 @@
-"""What the boxes of a form hold: nothing, a mark, one digit, or a number of several digits."""
+"""Content of the boxes of a form: nothing, a mark, one digit, or a number of several digits."""
 
 from __future__ import annotations
 
@@ -107,7 +107,7 @@ def _with_marks(cell: _Cell, usual: float) -> _Cell:
 
 
 def _field(cell: _Cell, holds_numbers: bool, usual: float) -> Field:
-    """What a cell holds, on the page."""
+    """The content of a cell, on the page."""
     box, groups, components = cell.box, cell.groups, cell.components
     left, top = box.left + MARGIN, box.top + MARGIN
 

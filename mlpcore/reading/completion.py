@@ -147,7 +147,7 @@ def _completed(
 
 
 def _other_shape(shape: tuple[int, int], numbers: tuple[int | None, int | None]) -> InputError:
-    """What is raised for a lattice that lacks the rows and columns that are known."""
+    """The error for a lattice that lacks the rows and columns that are known."""
     (rows, columns), (n_rows, n_columns) = shape, numbers
     expected = [
         f"{n} {what}" for n, what in ((n_columns, "columns"), (n_rows, "rows")) if n is not None

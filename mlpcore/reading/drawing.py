@@ -1,4 +1,4 @@
-"""What was read, drawn onto its page."""
+"""Answers, drawn onto the page that was read."""
 
 from __future__ import annotations
 

@@ -32,7 +32,7 @@ FEATURES, AGREE, TOLERANCE = 4000, 30, 4.0
 
 
 class Value(NamedTuple):
-    """What a field or a cell shows, and whether somebody should check it."""
+    """The value of a field or a cell, and whether somebody should check it."""
 
     text: str
     in_doubt: bool
@@ -92,7 +92,7 @@ class Form:
         self.sample = read(Path(path).parent / document.sample, self.classifier)
 
     def values(self, page: Page) -> dict[str, Value]:
-        """What each field of a page shows; one of which nothing is found is empty and in doubt.
+        """The value of each field of a page; one in which nothing is found is empty and in doubt.
 
         Raises
         ------
@@ -195,7 +195,7 @@ def _registration(page: Page, sample: Page) -> Float64Array:
 
 
 def _cells(line: Sequence[ReadDigit]) -> list[list[ReadDigit]]:
-    """What is in each box of a line, or in each number."""
+    """The values in the boxes of a line, or of its numbers."""
     return [list(each) for _, each in groupby(line, lambda each: id(each.cell))]
 
 

@@ -64,7 +64,7 @@ class Level(NamedTuple):
         return self.source[y, x].astype(np.float64)
 
     def enlargement(self, boxes: Sequence[Box]) -> int:
-        """How many times the page must be enlarged to read what is in its boxes.
+        """The factor by which the page must be enlarged to read its boxes.
 
         On a small page they may be too small to be found.
         """

@@ -1,4 +1,4 @@
-"""Which ink is one digit: candidates that a network judges, and the best sequence of them.
+"""Segmentation of ink into digits: candidates that a network judges, and the best sequence.
 
 Digits that touch are cut at several places, and broken ones are put together in several ways.
 The network answers for each candidate, and the sequence with the greatest probability is kept:
@@ -229,7 +229,7 @@ def _parts(
 
 
 def _cuts(at: Float64Array, height: float) -> tuple[list[float], list[float]]:
-    """Where ink at these positions may be cut, and the odds that a digit ends there."""
+    """The places where ink at these positions may be cut, and the odds that a digit ends there."""
     low, width = float(at.min()), float(np.ptp(at))
     if width < CUT_FROM * height:
         return [], []

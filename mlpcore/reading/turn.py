@@ -17,7 +17,7 @@ FEW, MANY, SURE, SURER = 8, 32, 0.75, 0.12
 def quarter_turns(
     digits: Sequence[UInt8Array], sureness: Callable[[Sequence[UInt8Array]], Float64Array]
 ) -> int:
-    """How many quarters, counter-clockwise, make digits (28, 28) upright.
+    """The number of quarter turns, counter-clockwise, that make digits (28, 28) upright.
 
     `sureness` gives how sure a network is of each.
     """

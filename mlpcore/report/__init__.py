@@ -1,4 +1,4 @@
-"""What people look at: progress, tables, reports, figures, contact sheets.
+"""Output for people: progress, tables, reports, figures, contact sheets.
 
 Nothing here decides or computes a result: `mlpcore.evaluation` computes, `mlpcore.commands` reads
 options and returns exit statuses. `ProgressBar` is an observer of a `Trainer`.

@@ -1,4 +1,4 @@
-"""What a committee gains: its errors beside those of its members, as text and as figures."""
+"""The gain of a committee: its errors and those of its members, as text and as figures."""
 
 from __future__ import annotations
 
@@ -49,12 +49,12 @@ class JudgedCommittee:
 
     @property
     def title(self) -> str:
-        """What it is, for a heading."""
+        """The heading of the report."""
         return f"Committee of {len(self.members)} networks on {self.data.name}"
 
     @property
     def kind(self) -> str:
-        """What its test images are: "test" or "held-out"."""
+        """The kind of its test images: "test" or "held-out"."""
         return kind_of_test(self.data.held_out)
 
     @property
@@ -139,7 +139,7 @@ def members_figure(judged: JudgedCommittee) -> Figure:
 
 
 def agreement(judged: JudgedCommittee) -> Figure:
-    """How many test images two members both get wrong, for every pair of them."""
+    """The number of test images that two members both get wrong, for every pair."""
     shared = shared_errors([each.test for each in judged.members])
     lines = [
         f"How many {judged.kind} images two members both get wrong. Diagonal: errors of each.",

@@ -1,4 +1,4 @@
-"""What a terminal, a notebook or a log file shows of a training."""
+"""The progress of a training on a terminal, in a notebook or in a log file."""
 
 from __future__ import annotations
 

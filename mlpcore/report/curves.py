@@ -104,7 +104,7 @@ def _draw_errors(
 
 
 def _line_style(n: int) -> dict[str, Any]:
-    """How a curve of n epochs is drawn: few epochs as points, which would hide a long line."""
+    """The style of a curve of n epochs: few epochs as points, which would hide a long line."""
     return {
         "marker": "o" if n <= 30 else "",
         "markersize": 3,

@@ -71,7 +71,7 @@ def describe_error(evaluation: Evaluation) -> str:
 
 
 def describe_second(evaluation: Evaluation) -> str:
-    """How often the second guess is right where the first is wrong."""
+    """A sentence on how often the second guess is right where the first is wrong."""
     if not evaluation.errors:
         return "No second guess was needed."
     return f"The second guess is right for {evaluation.second_right:,} of {evaluation.errors:,}."

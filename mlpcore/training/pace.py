@@ -1,4 +1,4 @@
-"""How long an epoch of a run takes, measured on a part of it."""
+"""The duration of an epoch, measured on a part of it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where a training gets its samples, in the order in which an epoch presents them.
+"""Sources of a training's samples, in the order in which an epoch presents them.
 
 A `Trainer` asks a `Source` for segments of an epoch and knows nothing of where they come from.
 """

@@ -18,7 +18,7 @@ Sum: TypeAlias = Annotated[float, Meta(ge=0)]
 
 
 class EpochMetrics(msgspec.Struct, frozen=True):
-    """What an epoch measured. The first epoch is number 1; times are in seconds.
+    """Measurements of an epoch. The first epoch is number 1; times are in seconds.
 
     Training errors and loss (the mean of the network's) are of the deformed images, each just
     before its update. Validation errors are of the undeformed training set (paper, "Results"), and

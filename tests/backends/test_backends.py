@@ -43,7 +43,7 @@ def test_layers_at_the_edges_of_blocks(backend, reference, sizes, kind):
 
 
 def test_predictions_and_counts_of_any_length(backend, reference):
-    """What is raised in between ends a count, and nothing is left behind."""
+    """An exception in between ends a count, and nothing is left behind."""
     network, images = random_network((17, 65, 64, 99), 1, 1.0, *RELU), uniform(2, 2100, 17)
     loaded, expected, polls = backend.load(network), reference.predict(network, images), []
 

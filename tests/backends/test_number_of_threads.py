@@ -25,7 +25,7 @@ class Team(ctypes.Structure):
     ]
 
     def choose(self, most, n_weights=1000):
-        """How many threads it has now."""
+        """Returns the number of threads it has now."""
         arguments = ctypes.c_long(n_weights), most, ctypes.byref(ctypes.c_double())
         return self.library.mlp_choose_team(ctypes.byref(self), *arguments)
 

@@ -1,4 +1,4 @@
-"""What only the C backend promises: the same bits with any threads, and an end between samples."""
+"""Promises of the C backend alone: the same bits with any threads, and an end between samples."""
 
 import os
 import sys
@@ -40,7 +40,7 @@ def test_predict_around_panels(simd_name, reference, n_in, widths, n, ground, th
 
 @pytest.mark.parametrize("sizes", [(841, 100, 50, 10), (128, 129, 7, 300), (127, 65, 1), (5, 10)])
 def test_predictions_of_many_have_the_bits_of_few(simd_name, sizes):
-    """Those of many samples are by their active inputs."""
+    """Predictions of many samples go by their active inputs."""
     images = on_ground(uniform(1, 1100, sizes[0]), uniform(2, 1100), 3)
     network = random_network(sizes, 5, activation="relu", loss="cross-entropy")
     one, more = SimdBackend(simd_name, 1), SimdBackend(simd_name, 3)

@@ -1,4 +1,4 @@
-"""What every engine promises of a training: each schedule of each instruction set, the steppers,
+"""Promises of every engine about a training: each schedule of each instruction set, the steppers,
 and the CUDA backend streaming and resident. Weights, zeros and cuts belong to the `Problem`."""
 
 from contextlib import nullcontext

@@ -1,4 +1,4 @@
-"""What all commands share: help, exit statuses, one line for whatever is wrong."""
+"""Help, exit statuses and one-line errors that all commands share."""
 
 import importlib
 import os

@@ -123,7 +123,7 @@ def committee_begun(made, tmp_path_factory):
 
 @pytest.fixture
 def everything(made_here, committee_begun, monkeypatch):
-    """What the calls above name, in the working folder."""
+    """The files that the calls above name, in the working folder."""
     monkeypatch.setattr(html, "MAX_BYTES", 10_000)
     shutil.copytree(committee_begun, "c")
     write_idx(Path("letters2"), n_train=231)

@@ -1,4 +1,4 @@
-"""What the package refuses: each in one line that has the words beside it."""
+"""Data that the package refuses, each in one line with certain words."""
 
 import gzip
 import os
@@ -55,7 +55,7 @@ def npy(head):
 
 
 def written(content, name="set.csv", read=dataset.load):
-    """What is read from a file with some content."""
+    """The data that are read from a file with some content."""
     Path(name).write_bytes(content)
     return read(name)
 

@@ -48,7 +48,7 @@ class Deformer:
 
 
 class Map:
-    """What the transforms call."""
+    """The maps that the transforms call."""
 
     def __init__(self, parameters, seed):
         self.map = RandomMap((parameters, parameters), seed)

@@ -18,7 +18,7 @@ def field(n=1, height=48, width=64, seed=3, **settings):
 
 
 def source(points, displacement):
-    """What SciPy says that the deformed image shows at points (k, 2)."""
+    """The points that the deformed image shows at points (k, 2), as SciPy computes them."""
     at = points[:, ::-1].T
     shift = [map_coordinates(d.astype(float), at, order=1, mode="nearest") for d in displacement]
     return points + np.stack(shift, axis=-1)

@@ -1,4 +1,4 @@
-"""What the estimators cannot use: calls, and the words with which they refuse it in one line."""
+"""Calls that the estimators refuse, and words of the one line with which they do."""
 
 import math
 import pickle

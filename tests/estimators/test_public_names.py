@@ -1,4 +1,4 @@
-"""What the estimators have in common: lazy imports, pickles that last, and Dask."""
+"""Properties of all estimators: lazy imports, pickles that last, and Dask."""
 
 import pickle
 import pickletools

@@ -69,7 +69,7 @@ def test_any_mapping_in_any_order_and_any_sequence_gives_the_same_bits(make, lik
 
 
 class Oracle:
-    """What `cpu_simd/mixture.h` and `stream_network.pyx` say, in float64.
+    """The formulas of `cpu_simd/mixture.h` and `stream_network.pyx`, in float64.
 
     All samples are dictionaries, and the first has all names; labels are numbers. Without labels
     it is a regressor.

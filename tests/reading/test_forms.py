@@ -130,7 +130,7 @@ def test_what_is_no_digit_is_in_doubt():
 
 
 def in_cells(found, centres, reach):
-    """What was read at each middle of a box, so far to the sides."""
+    """The answers at each middle of a box, so far to the sides."""
     middles = np.array([each.corners.mean(axis=0) for each in found.digits])
     near = [(np.abs(middles - centre) < reach).all(axis=1) for centre in centres]
     return [[found.digits[k] for k in np.flatnonzero(which)] for which in near]

@@ -158,7 +158,7 @@ def test_a_run_goes_on(tmp_path, decay, epochs, place):
 
 @pytest.mark.parametrize("error, n", SAVES)
 def test_a_save_that_fails_loses_nothing(tmp_path, monkeypatch, error, n):
-    """What is on disk goes on, and so does the trainer."""
+    """The run on disk goes on, and so does the trainer."""
     trainer, run = start_run(tmp_path / "run", make_config(), DATA)
     replace, calls = os.replace, itertools.count()
 

@@ -262,7 +262,7 @@ def test_a_rate_that_falls_to_0_needs_few_validations(monkeypatch):
 
 
 def test_ones_and_sevens_get_strokes_before_they_are_deformed():
-    """Those of the seed, in all epochs and in the validation, but not in the test."""
+    """The strokes are those of the seed, in all epochs and in validation, but not in the test."""
     digits, backend = dataclasses.replace(DATA, classes=(1, 5, 7)), backends.get("scalar", 1)
     drawn = Trainer(make_config(ones_and_sevens=0.5), digits, backend)
     expected = Trainer(make_config(), digits.with_strokes(0.5, 5), backend)

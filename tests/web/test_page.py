@@ -140,7 +140,7 @@ def give(page, way, content):
 
 
 def test_a_picture_in_place_of_a_drawing(open_page, pretrained):
-    """What is no picture, and what shows no digit or several, is said."""
+    """Files that are no pictures, and pictures of no digit or several, are named."""
     page = open_page(pretrained)
     classifier = load("pretrained")
     outputs = classifier.outputs_of_digits(classifier.to_images(DRAWN))[0]

@@ -55,7 +55,7 @@ def for_each(kernel: str, n: int, **values: float) -> Launch:
 
 
 def ceil_div(n: int, size: int) -> int:
-    """How many of `size` cover `n`."""
+    """The number of pieces of `size` that cover `n`."""
     return -(-n // size)
 
 

@@ -1,4 +1,4 @@
-"""What only the CUDA backend has: graphs, batches and memory; on a device where there is one.
+"""Features of the CUDA backend alone: graphs, batches and memory; on a device where there is one.
 
 `test_backends.py` and `test_training.py` compare with the oracle, and tests/gpu trains the
 larger networks.
