@@ -33,12 +33,8 @@ class Record(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 def convert_fields(settings: Record) -> None:
     """Convert the fields of a record to their types, whose bounds are `msgspec.Meta`.
 
-    NumPy's numbers become Python's, lists become tuples, and dictionaries become records.
-
-    Raises
-    ------
-    InputError
-        When a value is not of its type, or out of its bounds.
+    NumPy's numbers become Python's, lists become tuples, and dictionaries become records. An
+    InputError when a value is not of its type, or out of its bounds.
     """
     for name, kind, is_record in _fields(settings.__class__):
         value = getattr(settings, name)

@@ -60,10 +60,7 @@ def train_segment(
 ) -> Result:
     """Trains a member from a state until so many epochs are done, if `source` is as expected.
 
-    Raises
-    ------
-    InputError
-        When this worker may not train, or training diverges. It names the worker.
+    An InputError, when this worker may not train or training diverges, names the worker.
     """
     worker, config = get_worker().address, member.config
     try:

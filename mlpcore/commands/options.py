@@ -170,7 +170,10 @@ def run_tool(
     terminal.open_streams()
     try:
         raise_on_interrupt()
-        status = _status(command)
+        try:
+            status = command()
+        except SystemExit:  # by which argparse leaves after --help
+            status = 0
         sys.stdout.flush()
         return status
     except InputError as error:
@@ -189,11 +192,3 @@ def run_tool(
     terminal.flush_or_discard(sys.stdout)
     terminal.say(printable(f"error: {message}"), sys.stderr)
     return 2
-
-
-def _status(command: Callable[[], int]) -> int:
-    """The exit status of a command; argparse leaves after --help."""
-    try:
-        return command()
-    except SystemExit as error:
-        return error.code if isinstance(error.code, int) else 0

@@ -182,12 +182,8 @@ def check_lossless(name: str, labels: AnyArray, given: Iterable[Any]) -> None:
 def classes_of(names: Sequence[str], where: str) -> AnyArray:
     """The classes (n,) that different texts stand for: whole or real numbers if all are, or texts.
 
-    "01" is 1. Digits of other scripts and underscores make no number.
-
-    Raises
-    ------
-    InputError
-        When two texts would be one class, such as "01" and "1".
+    "01" is 1. Digits of other scripts and underscores make no number. An InputError when two texts
+    would be one class, such as "01" and "1".
     """
     classes = np.array(names)
     kinds = (np.int64, np.float64) if all(t.isascii() and "_" not in t for t in names) else ()

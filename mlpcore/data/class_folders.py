@@ -27,10 +27,7 @@ def class_folders(folder: Path) -> list[Path]:
 def pictures_in(folder: Path) -> list[Path]:
     """The pictures in a folder or, if it holds none itself, those in a folder for each class.
 
-    Raises
-    ------
-    InputError
-        When there are none, or the folder cannot be read.
+    An InputError when there are none, or the folder cannot be read.
     """
     found = picture_files(folder)
     found = found or [path for each in class_folders(folder) for path in picture_files(each)]

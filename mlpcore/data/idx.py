@@ -213,10 +213,7 @@ def set_of(name: str) -> str | None:
 def idx_sets(folder: Path) -> dict[str, dict[str, Path]]:
     """The files of each data set in a folder, by how its names begin and by the names in `FILES`.
 
-    Raises
-    ------
-    InputError
-        When the folder cannot be read.
+    An InputError when the folder cannot be read.
     """
     try:
         names = sorted(os.listdir(folder))

@@ -61,12 +61,7 @@ logging.getLogger("PIL").addHandler(logging.NullHandler())
 def picture_files(folder: StrPath) -> list[Path]:
     """The files in a folder whose names end like those of pictures, sorted by name.
 
-    Hidden files and the folders inside are left out.
-
-    Raises
-    ------
-    InputError
-        When the folder cannot be read.
+    Hidden files and the folders inside are left out. An InputError when it cannot be read.
     """
     try:
         paths = sorted(Path(folder).iterdir())

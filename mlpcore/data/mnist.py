@@ -72,12 +72,7 @@ def download(folder: Path, files: Iterable[str]) -> str:
     """Download some of MNIST's files, the keys of `MD5`, into a folder, uncompressed.
 
     Each is checked, and then stored completely or not at all. Returned is why no mirror delivered
-    all of them, on one line; empty when one did.
-
-    Raises
-    ------
-    InputError
-        When the folder cannot be written.
+    all of them, on one line; empty when one did. An InputError when the folder cannot be written.
     """
     import pooch
 

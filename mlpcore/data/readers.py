@@ -39,12 +39,7 @@ def locate(path: Path) -> tuple[Path, ModuleType]:
     """Find the data that a path leads to, and what reads them.
 
     A folder that holds none itself may have them one or two levels below, as torchvision's root
-    has them in ``MNIST/raw``.
-
-    Raises
-    ------
-    InputError
-        When there are none, or several.
+    has them in ``MNIST/raw``. An InputError when there are none, or several.
     """
     check_unicode("the path of data", os.fspath(path))
     if not os.path.isdir(path):

@@ -69,13 +69,8 @@ def add_strokes(
 ) -> Float32Array:
     """A copy of images (n, h, w) in [-1, 1], in which a share of the ones and sevens has strokes.
 
-    `classes` says what the labels (n,) stand for. The seed and the index of an image decide on its
-    strokes.
-
-    Raises
-    ------
-    InputError
-        When the classes lack 1 or 7.
+    `classes` says what the labels (n,) stand for; an InputError if they lack 1 or 7. The seed and
+    the index of an image decide on its strokes.
     """
     one, seven = label_of_one_and_seven(classes)
     result = images.copy()

@@ -93,13 +93,8 @@ class DataSummary(Record, frozen=True):
         """Load the data again, from where they were or from another folder.
 
         The caller compares the result with this summary, because the files may have changed.
-
-        MNIST is downloaded if it is not on this machine and `download` allows it.
-
-        Raises
-        ------
-        InputError
-            As `dataset.load`.
+        MNIST is downloaded if it is not on this machine and `download` allows it. Errors are those
+        of `dataset.load`.
         """
         if self.source == dataset.MEMORY and folder is None:
             raise InputError(

@@ -196,10 +196,7 @@ def trained_figures(
 def write_figures(folder: StrPath, figures: Iterable[tuple[str, Figure]]) -> list[Path]:
     """Writes figures to ``NAME.png``; returns the paths.
 
-    Raises
-    ------
-    InputError
-        When a file cannot be written, or the folder is a link to another place.
+    An InputError when a file cannot be written, or the folder is a link to another place.
     """
     folder = Path(folder)
     check_no_link(folder)

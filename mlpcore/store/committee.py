@@ -57,20 +57,11 @@ class Document(Record, frozen=True):
 
 
 def plan(configs: Sequence[TrainingConfig], n: int = 1) -> tuple[Member, ...]:
-    """The members of a committee of several architectures.
+    """The members of a committee of several architectures, `n` of each.
 
-    Parameters
-    ----------
-    configs
-        The settings of each architecture. The first member has the seed of its own, and each of
-        the following ones the next.
-    n
-        The number of members of each architecture.
-
-    Raises
-    ------
-    InputError
-        When an architecture comes twice, or there are too many members.
+    `configs` has the settings of each architecture. The first member has the seed of its own, and
+    each of the following ones the next. An InputError when an architecture comes twice, or there
+    are too many members.
     """
     check_whole("members", n * len(configs), 1, MAX_MEMBERS)
     names = [format_hidden_layers(config.hidden_layers) for config in configs]
@@ -95,15 +86,7 @@ def _flat(config: TrainingConfig) -> dict[str, object]:
 
 @dataclass(frozen=True)
 class CommitteeFolder:
-    """The folder of a committee.
-
-    Attributes
-    ----------
-    folder : Path
-    data : DataSummary
-        The data of all members.
-    members : tuple of Member
-    """
+    """The folder of a committee, with the data of all members."""
 
     folder: Path
     data: DataSummary
@@ -113,12 +96,8 @@ class CommitteeFolder:
     def locked(self) -> Iterator[None]:
         """Lock the folder for a training, and write the document unless it is there.
 
-        Raises
-        ------
-        InUse
-            When another process has the lock.
-        InputError
-            When the folder holds a run or another committee, or cannot be written.
+        InUse when another process has the lock; an InputError when the folder holds a run or
+        another committee, or cannot be written.
         """
         make_folder(self.folder)
         with contextlib.closing(Lock(self.folder)) as lock:

@@ -31,11 +31,8 @@ def to_metadata(**values: object) -> dict[str, str]:
 def from_json(content: bytes | str, kind: type[T]) -> T:
     """The inverse of `to_json`.
 
-    Raises
-    ------
-    InputError
-        When the content is damaged, a field is unknown, one without a default is missing, or a
-        value is out of range.
+    An InputError when the content is damaged, a field is unknown, one without a default is missing,
+    or a value is out of range.
     """
     try:
         return msgspec.json.decode(content, type=kind)

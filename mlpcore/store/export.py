@@ -228,13 +228,7 @@ class RegressorNetwork:
 
 
 def regressor_to_onnx(regressor: RegressorNetwork) -> bytes:
-    """The content of an ONNX file of a regressor's network, the same for the same network.
-
-    Raises
-    ------
-    InputError
-        As `to_onnx`.
-    """
+    """The content of an ONNX file of a regressor's network; errors are those of `to_onnx`."""
     network = regressor.network
     graph = Graph(network.n_parameters)
     outputs = graph.add("Cast", add_layers(graph, "X", network), to=graph.onnx.TensorProto.DOUBLE)
@@ -249,13 +243,7 @@ def regressor_to_onnx(regressor: RegressorNetwork) -> bytes:
 
 
 def estimator_to_onnx(estimator: EstimatorNetwork) -> bytes:
-    """The content of an ONNX file of an estimator's network, the same for the same network.
-
-    Raises
-    ------
-    InputError
-        As `to_onnx`.
-    """
+    """The content of an ONNX file of an estimator's network; errors are those of `to_onnx`."""
     network, classes, inputs = estimator.network, estimator.classes, "X"
     label = LABEL_TYPES[classes.dtype.kind]
     graph = Graph(network.n_parameters)

@@ -25,17 +25,9 @@ Values: TypeAlias = Mapping[str, tuple[Any, list[int]]]
 
 
 class Graph:
-    """The operators and constants of an ONNX graph.
+    """The operators and constants of an ONNX graph, which is to hold so many weights and biases.
 
-    Parameters
-    ----------
-    n_parameters : int
-        How many weights and biases it is to hold.
-
-    Raises
-    ------
-    InputError
-        When the package `onnx` is missing, or so many do not fit into ONNX's 2 GiB.
+    An InputError when the package `onnx` is missing, or they do not fit into ONNX's 2 GiB.
     """
 
     def __init__(self, n_parameters: int):

@@ -101,24 +101,12 @@ class Document(Record, frozen=True):
 
 
 class Checkpoint(Record, frozen=True):
-    """The place in a run at which its last network is.
+    """The place in a run at which its last network is."""
 
-    Attributes
-    ----------
-    epoch : int
-        How many epochs are done.
-    progress : EpochProgress
-        Of the next one.
-    training : TrainingConfig
-        As in ``config.json`` when this was saved.
-    metrics_sha256 : str
-        Of the lines of ``metrics.jsonl`` so far.
-    """
-
-    epoch: int
-    progress: EpochProgress
-    training: TrainingConfig
-    metrics_sha256: str
+    epoch: int  #: how many are done
+    progress: EpochProgress  #: of the next one
+    training: TrainingConfig  #: as in ``config.json`` when this was saved
+    metrics_sha256: str  #: of the lines of ``metrics.jsonl`` so far
 
 
 def holds_run(folder: StrPath) -> bool:
@@ -213,12 +201,6 @@ class Run(Observer):
     It saves when training stops or ends and, in between, after an epoch if saving takes at most
     `SAVING_SHARE` of the time. A kill costs the epochs since then, which are computed again, to the
     same bits.
-
-    Attributes
-    ----------
-    folder : Path
-    config : TrainingConfig
-    data : DataSummary
     """
 
     def __init__(self, folder: StrPath, config: TrainingConfig, data: DataSummary):

@@ -23,12 +23,8 @@ def seconds_per_epoch(
 
     Trains another network of the same settings for two epochs of the first images, of twice as many
     each time, until the second epoch takes `MEASURED_SECONDS`. The first one is slower: more of a
-    new network's rectifiers are active. The time of an epoch is in proportion to its images.
-
-    Raises
-    ------
-    InputError
-        As `Trainer`, and a `Diverged` as `Trainer.run`.
+    new network's rectifiers are active. The time of an epoch is in proportion to its images. Errors
+    are those of `Trainer` and its `run`.
     """
     config = msgspec.structs.replace(config, epochs=2)
     n, n_test = len(dataset.train_labels), len(dataset.test_labels)

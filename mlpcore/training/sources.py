@@ -157,10 +157,7 @@ class ArraySource(Source):
         How the network's inputs come from bytes, if images are these: (n, *pixels.pixel_shape)
         uint8. Deformations then look up the bytes.
 
-    Raises
-    ------
-    InputError
-        When a label is not below `n_classes`, or all weights are 0.
+    An InputError is raised when a label is not below `n_classes`, or all weights are 0.
     """
 
     def __init__(
@@ -216,11 +213,8 @@ class ArraySource(Source):
     ) -> ArraySource:
         """The training images of a data set, in the range of the network's inputs, and its test.
 
-        Raises
-        ------
-        InputError
-            As the class does, and when ones and sevens are to get strokes and the data have none,
-            or the machine has too little memory.
+        An InputError as by the class, and when ones and sevens are to get strokes and the data have
+        none, or the machine has too little memory.
         """
         sizes = (dataset.n_inputs, *config.hidden_layers, dataset.n_classes)
         in_bytes = dataset.pixels.whole and not dataset.pixels.margin
