@@ -90,9 +90,6 @@ def command_text(name: str, *arguments: str) -> str:
     return printable(shlex.join([*called_as(name), *arguments]), sys.maxsize)
 
 
-# ---- types of options ----------------------------------------------------------------------
-
-
 def number(text: str, kind: Callable[[str], Any] = float, expected: str = "a number") -> Any:
     """The type of an option: a real number, or one of another kind."""
     try:
@@ -112,8 +109,6 @@ def folder_name(text: str) -> str:
         raise argparse.ArgumentTypeError("'', expected a folder")
     return text
 
-
-# ---- options that several commands have ----------------------------------------------------
 
 DEFORMATION = {
     "sigma": "smoothness of the elastic deformation in pixels (6)",
@@ -142,8 +137,6 @@ def given_deformation(options: Mapping[str, Any]) -> dict[str, Any]:
     """The parameters of the deformation that were given, by name."""
     return {name: options[name] for name in DEFORMATION if options.get(name) is not None}
 
-
-# ---- exit statuses -------------------------------------------------------------------------
 
 T = TypeVar("T")
 

@@ -74,21 +74,11 @@ def picture_files(folder: StrPath) -> list[Path]:
 
 
 class Picture(NamedTuple):
-    """A picture, turned as the camera was held.
+    """A picture, turned as the camera was held."""
 
-    Attributes
-    ----------
-    grey : ndarray of uint8, shape (h, w)
-        Its brightness, 0 for black to 255 for white.
-    name : str
-        For messages.
-    scale : float
-        How many of the file's pixels one of `grey` stands for, along a side.
-    """
-
-    grey: UInt8Array
-    name: str
-    scale: float
+    grey: UInt8Array  #: (h, w), its brightness, 0 for black to 255 for white
+    name: str  #: for messages
+    scale: float  #: how many of the file's pixels one of `grey` stands for, along a side
 
 
 def read_picture(source: Source, side: int = REDUCED_SIDE) -> Picture:

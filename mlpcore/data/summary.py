@@ -23,34 +23,17 @@ Classes: TypeAlias = tuple[int | float | str, ...]
 
 
 class DataSummary(Record, frozen=True):
-    """The data that a run was trained on.
-
-    Attributes
-    ----------
-    name, source, n_classes
-        As in `Dataset`.
-    n_train, n_test
-        Numbers of training and of test images.
-    sha256
-        Hash of the four arrays of the `Dataset`.
-    pixels
-        How the pixels of the files become images.
-    held_out
-        The number of training images that take the place of the test images
-        (`Dataset.hold_out`).
-    classes
-        As in `Dataset`; none if they are the labels themselves.
-    """
+    """The data that a run was trained on; what is not explained is as in `Dataset`."""
 
     name: str
     source: str
     n_classes: Count
-    n_train: Count
+    n_train: Count  #: training images
     n_test: Count
-    sha256: str
+    sha256: str  #: of the four arrays
     pixels: PixelSpec
     held_out: int = 0
-    classes: Classes | None = None
+    classes: Classes | None = None  #: none if they are the labels themselves
 
     def __post_init__(self) -> None:
         check_whole("held_out", self.held_out, 0, self.n_test)

@@ -29,16 +29,12 @@ class Console(Observer):
 
     There is a line for an epoch of a second or more, and for some twenty of shorter ones.
 
-    A context manager, so that the terminal is left as it was.
-
-    Parameters
-    ----------
-    out
-        Where everything goes. In a file there are no control codes, and each line is there at
-        once.
+    A context manager, so that the terminal is left as it was. Everything goes to `out`, by default
+    the standard output. In a file there are no control codes, and each line is there at once.
     """
 
-    def __init__(self, out: TextIO):
+    def __init__(self, out: TextIO | None = None):
+        out = out or sys.stdout
         self.out: TextIO | None = out
         self._bars: Progress | None = None
         self._tasks: dict[str, TaskID] = {}
@@ -182,9 +178,6 @@ class ProgressBar(Console):
       2/2 ...
     True
     """
-
-    def __init__(self, out: TextIO | None = None):
-        super().__init__(out or sys.stdout)
 
 
 class MembersConsole(Console):

@@ -27,14 +27,8 @@ def learning_curves(history: Sequence[EpochMetrics], held_out: int = 0, title: s
     those on the same images undeformed: see `EpochMetrics`. Errors of `MIN_SMOOTHED` epochs or more
     are also drawn as means over the epochs around each.
 
-    Parameters
-    ----------
-    history
-        At least one epoch.
-    held_out
-        That of the `Dataset`.
-    title
-        The first line, such as `layout.title_of` the network and its data.
+    There is at least one epoch. `held_out` is that of the `Dataset`, and `title` the first line,
+    such as `layout.title_of` the network and its data.
     """
     from matplotlib.ticker import MaxNLocator
 

@@ -35,14 +35,9 @@ MAX_NUMBERED = 20
 def misclassified(images: AnyArray | Images, evaluation: Evaluation, title: str = "") -> Figure:
     """The paper's Figure 1: misclassified images, label above, two most likely classes below.
 
-    Parameters
-    ----------
-    images
-        (n, h, w), the images of the evaluation, such as `Dataset.test_set`.
-    evaluation
-        A page shows the first errors, at most `MAX_TILES`, and says so.
-    title
-        The first line, such as `layout.title_of` a network and its data.
+    `images` (n, h, w) are those of the evaluation, such as `Dataset.test_set`. A page shows the
+    first errors, at most `MAX_TILES`, and says so. `title` is the first line, such as
+    `layout.title_of` a network and its data.
     """
     wrong = evaluation.misclassified
     tiles = Tiles(images.shape[1:], above=0.15, below=0.18)
@@ -72,14 +67,8 @@ def misclassified(images: AnyArray | Images, evaluation: Evaluation, title: str 
 def first_layer(network: Network, image_shape: tuple[int, int], title: str = "") -> Figure:
     """The weights of the first layer's neurons as images, neurons of large norm first.
 
-    Zero is white, negative weights are blue, and positive weights are red.
-
-    Parameters
-    ----------
-    image_shape
-        Height and width of the images in pixels.
-    title
-        As for `misclassified`.
+    Zero is white, negative weights are blue, and positive weights are red. `image_shape` is height
+    and width of the images in pixels; `title` is as for `misclassified`.
     """
     weights = network.weights[0]
     squares = np.einsum("ij,ij->i", weights, weights, dtype=np.float64)

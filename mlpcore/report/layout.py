@@ -98,12 +98,8 @@ def mosaic(
 class Tiles:
     """A mosaic of images on a page, with room for text above and below each image.
 
-    Attributes
-    ----------
-    capacity
-        The images that fit a page.
-    pad, text_width
-        The distance from an image to its text and the width of this, in pixels.
+    `capacity` images fit a page. `pad` is the distance from an image to its text and `text_width`
+    the width of this, in pixels.
     """
 
     def __init__(self, image_shape: Sequence[int], above: float = 0.0, below: float = GAP):

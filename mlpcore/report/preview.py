@@ -29,15 +29,10 @@ def draw(
     title: str,
     displacements: Float32Array | None = None,
 ) -> bytes:
-    """The contact sheet as a PNG file.
+    """The contact sheet of images (rows, columns, h, w), in [-1, 1], as a PNG file.
 
-    Parameters
-    ----------
-    images
-        (rows, columns, h, w), in [-1, 1].
-    displacements
-        (rows, columns - 1, 2, h, w): arrows show them on all columns but the first, from where a
-        point of the original image was to where it is.
+    Arrows show displacements (rows, columns - 1, 2, h, w) on all columns but the first, from where
+    a point of the original image was to where it is.
     """
     from matplotlib.figure import Figure
 

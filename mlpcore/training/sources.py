@@ -57,35 +57,17 @@ class Segment(NamedTuple):
 
 
 class Source(ABC):
-    """The samples of a training.
+    """The samples of a training."""
 
-    Attributes
-    ----------
-    n_samples, n_inputs, n_classes
-        Samples of an epoch, and sizes of the first and the last layer of a network for them.
-    total_weight
-        The sum of the samples' weights, each 1 by default.
-    validation
-        The samples without deformation, which validate an epoch; None validates none.
-    test
-        Other samples, or None.
-    held_out
-        How many of the test samples were held out from those for training.
-    is_sparse
-        Whether inputs are compressed sparse rows.
-    room
-        Samples that a segment can have; it divides `SEGMENT`.
-    """
-
-    n_samples: int
-    n_inputs: int
-    n_classes: int
-    total_weight: float
-    validation: Segment | None = None
-    test: Segment | None = None
-    held_out: int = 0
-    is_sparse: bool = False
-    room: int = SEGMENT
+    n_samples: int  #: of an epoch
+    n_inputs: int  #: the size of the first layer of a network for them
+    n_classes: int  #: the size of the last one
+    total_weight: float  #: the sum of the samples' weights, each 1 by default
+    validation: Segment | None = None  #: the samples without deformation; None validates none
+    test: Segment | None = None  #: other samples
+    held_out: int = 0  #: how many of the test samples were held out from those for training
+    is_sparse: bool = False  #: whether inputs are compressed sparse rows
+    room: int = SEGMENT  #: samples that a segment can have; it divides `SEGMENT`
 
     @property
     def n_test(self) -> int:
@@ -314,12 +296,8 @@ class ArraySource(Source):
 class SparseSource(Source):
     """Rows of a sparse matrix, of which none is made dense, in an order drawn for each epoch.
 
-    Parameters
-    ----------
-    rows
-        A float32 matrix of SciPy in compressed sparse rows, (n, n_inputs), in canonical format.
-    labels, n_classes, seed, sample_weight
-        As for `ArraySource`.
+    `rows` is a float32 matrix of SciPy in compressed sparse rows, (n, n_inputs), in canonical
+    format. The other arguments are as for `ArraySource`.
     """
 
     is_sparse = True
