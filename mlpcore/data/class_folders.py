@@ -13,7 +13,7 @@ from mlpcore.data.arrays import MAX_BYTES, Part, classes_of
 from mlpcore.data.image_files import picture_files, read_picture
 from mlpcore.errors import InputError, shown
 from mlpcore.files import is_hidden
-from mlpcore.typing import AnyArray, UInt8Array
+from mlpcore.typing import UInt8Array
 
 TRAIN, TEST = ("train", "training"), ("test", "testing")
 
@@ -53,8 +53,10 @@ def read(folder: Path) -> tuple[Part, Part | None]:
         train_folder, test_folder = folder, None
     train = _read(train_folder)
     test = None if test_folder is None else _read(test_folder)
-    if _is_light(train.images):
-        train = train._replace(images=255 - train.images)
+    images = train.images
+    borders = images[:, 0], images[:, -1], images[:, :, 0], images[:, :, -1]
+    if np.mean([np.mean(each > 127) for each in borders]) > 0.5:
+        train = train._replace(images=255 - images)
         test = test and test._replace(images=255 - test.images)
     return train, test
 
@@ -89,9 +91,3 @@ def _read(folder: Path) -> Part:
     where = f"the names in {shown(folder)}"
     classes = classes_of([each.name for each in folders], where)
     return Part(np.stack(images), classes[codes], shown(folder), where)
-
-
-def _is_light(images: AnyArray) -> bool:
-    """Whether most pixels at the borders are light."""
-    borders = (images[:, 0], images[:, -1], images[:, :, 0], images[:, :, -1])
-    return float(np.mean([np.mean(each > 127) for each in borders])) > 0.5

@@ -271,10 +271,7 @@ class Dataset:
     def with_strokes(self, share: float, seed: int) -> Dataset:
         """Return the data with `add_strokes` on a share of the training images of 1 and 7.
 
-        Raises
-        ------
-        InputError
-            When the share is not 0, and the classes lack 1 or 7.
+        An InputError is raised when the share is not 0, and the classes lack 1 or 7.
         """
         if not share:
             return self
@@ -284,13 +281,7 @@ class Dataset:
         return dataclasses.replace(self, train_pixels=images, test_pixels=test, pixels=pixels)
 
     def as_inputs(self, input_range: InputRange = "signed") -> Dataset:
-        """Return the data with images in a network's range.
-
-        Raises
-        ------
-        InputError
-            When there is no such range.
-        """
+        """Return the data with images in a network's range; an InputError if there is none such."""
         pixels = structs.replace(self.pixels, input_range=input_range)
         return dataclasses.replace(self, pixels=pixels)
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 import sys
 from collections.abc import Iterator
-from typing import Annotated, Any, Literal, TypeAlias, get_args
+from typing import Annotated, Any, Literal, TypeAlias
 
 import numpy as np
 from msgspec import Meta
@@ -19,8 +19,6 @@ from mlpcore.typing import AnyArray, ArrayLike, Float32Array
 
 InputRange: TypeAlias = Literal["signed", "unit"]
 """Of a network's inputs: [-1, 1], the paper's, or [0, 1]."""
-
-INPUT_RANGES = get_args(InputRange)
 
 #: The values of bytes, which become the two ends of a range.
 BYTES = 0.0, 255.0

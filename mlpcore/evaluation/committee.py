@@ -64,17 +64,12 @@ class Committee:
 
 
 def compare(first: Evaluation, second: Evaluation) -> tuple[int, int, float]:
-    """Compares two evaluations of the same samples.
+    """How many samples only the first, and only the second evaluation gets wrong, and a p-value.
 
-    Returns
-    -------
-    first_only, second_only : int
-        Samples that only the first, and only the second, gets wrong.
-    p_value : float
-        How probable a difference at least as great would be if both were as good: of the samples
-        that one alone gets wrong, each would do so for half of them (two-sided; Q. McNemar (1947),
-        Note on the sampling error of the difference between correlated proportions, Psychometrika
-        12).
+    This is how probable a difference at least as great would be if both were as good: of the
+    samples that one alone gets wrong, each would do so for half of them (two-sided; Q. McNemar
+    (1947), Note on the sampling error of the difference between correlated proportions,
+    Psychometrika 12).
     """
     from scipy.special import bdtr  # not above: few need it
 

@@ -161,7 +161,7 @@ def wilson_interval(k: int, n: int) -> tuple[float, float]:
 def outputs(network: Network, images: Float32Array, backend: Backend) -> Float64Array:
     """Outputs (n, n_classes) of a network for images (n, h, w) or inputs (n, n_in), float32.
 
-    The images are in the network's range of inputs, `mlpcore.data.pixels.INPUT_RANGES`.
+    The images are in the network's range of inputs, `mlpcore.data.pixels.InputRange`.
 
     Raises
     ------

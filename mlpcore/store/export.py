@@ -156,32 +156,15 @@ def _metadata(network: Network, known: dict[str, str]) -> dict[str, str]:
 class EstimatorNetwork:
     """The network of an estimator, for an export.
 
-    Attributes
-    ----------
-    network : Network
-    classes : numpy.ndarray, shape (n_classes,)
-        What ``predict`` answers.
-    target : float
-        Target of the output for the class, of a network of the loss "squared".
-    n_samples : int
-        How many samples it has learnt from, which limits its probabilities if the loss is squared.
-    feature_names : sequence of str
-        The names of the features, if they have some.
-    standardisation : Standardisation, optional
-        What becomes of features before the first layer.
-
-    Raises
-    ------
-    InputError
-        When the classes are neither all numbers nor all texts.
+    An InputError is raised when the classes are neither all numbers nor all texts.
     """
 
     network: Network
-    classes: AnyArray
-    target: float = USUAL_TARGET
-    n_samples: int = 0
-    feature_names: tuple[str, ...] = ()
-    standardisation: Standardisation | None = None
+    classes: AnyArray  #: (n_classes,), what ``predict`` answers
+    target: float = USUAL_TARGET  #: of the output for the class, if the loss is "squared"
+    n_samples: int = 0  #: learnt so far, which limits the probabilities if the loss is "squared"
+    feature_names: tuple[str, ...] = ()  #: if they have some
+    standardisation: Standardisation | None = None  #: of features, before the first layer
 
     def __post_init__(self) -> None:
         classes = self.classes
@@ -204,22 +187,12 @@ class EstimatorNetwork:
 
 @dataclass(frozen=True)
 class RegressorNetwork:
-    """The network of a regressor, for an export.
-
-    Attributes
-    ----------
-    network : Network
-        Its outputs are standardised targets.
-    means, deviations : numpy.ndarray, shape (n_outputs,), float64
-        A target is mean + deviation * output.
-    feature_names : sequence of str
-        The names of the features, if they have some.
-    """
+    """The network of a regressor, for an export: a target is mean + deviation * output."""
 
     network: Network
-    means: Float64Array
-    deviations: Float64Array
-    feature_names: tuple[str, ...] = ()
+    means: Float64Array  #: (n_outputs,)
+    deviations: Float64Array  #: (n_outputs,)
+    feature_names: tuple[str, ...] = ()  #: if they have some
 
     def metadata(self) -> dict[str, str]:
         """The metadata of a file, apart from those of the layers."""

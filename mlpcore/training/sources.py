@@ -116,28 +116,14 @@ class ArraySource(Source):
     place of an image in the epoch decides how it is deformed, as its number does in
     `mlpcore.deformation.deform`.
 
-    Parameters
-    ----------
-    images, labels
-        (n, h, w) float32, as the network gets them but for the deformation, and (n,) uint8; or
-        the targets (n, n_classes) float32 of a regression, which has no errors to count.
-    n_classes
-        Labels are less.
-    backend
-        What trains.
-    seed
-        That of the orders and deformations.
-    deformation
-        The identity leaves the images as they are, and in one array.
-    sample_weight
-        (n,), 0 or more, but not all 0: the factor of the learning rate of each sample, and of its
-        loss in the mean of an epoch. Errors count without weights.
-    single_pass
-        Makes the order that of the array, and the random numbers those of this epoch, without a
-        validation. None stands for epochs with an order of their own.
-    pixels
-        How the network's inputs come from bytes, if images are these: (n, *pixels.pixel_shape)
-        uint8. Deformations then look up the bytes.
+    `images` (n, h, w) are float32, as the network gets them but for the deformation. With `pixels`,
+    which says how inputs come from bytes, they are uint8 (n, *pixels.pixel_shape), and deformations
+    look up the bytes. `labels` (n,) are uint8, or the targets (n, n_classes) float32 of a
+    regression, which has no errors to count. The seed is that of the orders and deformations; the
+    identity leaves the images as they are, and in one array. `sample_weight` (n,), 0 or more, is
+    the factor of the learning rate of each sample, and of its loss in the mean of an epoch; errors
+    count without weights. `single_pass` makes the order that of the array, and the random numbers
+    those of this epoch, without a validation; None stands for epochs with an order of their own.
 
     An InputError is raised when a label is not below `n_classes`, or all weights are 0.
     """

@@ -8,7 +8,7 @@ import pytest
 import emulated
 from mlpcore import DeformationParameters
 from mlpcore.data import pixels
-from mlpcore.data.pixels import INPUT_RANGES, to_range
+from mlpcore.data.pixels import BACKGROUNDS, to_range
 from mlpcore.deformation import deform_selected
 from mlpcore.deformation.values import border_values
 from mlpcore.evaluation import Copies, evaluation
@@ -22,7 +22,7 @@ BACKENDS = [name for name in emulated.BACKENDS if name in ("reference", "scalar"
 
 
 @pytest.mark.parametrize("name", BACKENDS)
-@pytest.mark.parametrize("input_range", INPUT_RANGES)
+@pytest.mark.parametrize("input_range", BACKGROUNDS)
 def test_the_mean_of_copies_deformed_one_by_one(name, input_range):
     """Copy k has the map that a training with these parameters would give to image k."""
     backend = emulated.get_backend(name, 1, "streaming" if name == "cuda" else None)

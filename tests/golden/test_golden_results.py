@@ -17,7 +17,7 @@ import mlpcore
 from mlpcore import Trainer, backends
 from mlpcore.__main__ import main
 from mlpcore.data.dataset import EMBEDDED
-from mlpcore.data.pixels import DIGITS_PIXELS, INPUT_RANGES
+from mlpcore.data.pixels import BACKGROUNDS, DIGITS_PIXELS
 from mlpcore.store import export
 from mlpcore.store.documents import to_metadata
 from mlpcore.store.run_folder import Run
@@ -45,8 +45,8 @@ def test_a_stopped_run_goes_on_to_the_same_weights(tmp_path):
 @pytest.fixture
 def networks(tmp_path):
     network, _ = read_network(FIXTURES / "weights.safetensors")
-    paths = [tmp_path / f"{name}.safetensors" for name in INPUT_RANGES]
-    for path, input_range in zip(paths, INPUT_RANGES):
+    paths = [tmp_path / f"{name}.safetensors" for name in BACKGROUNDS]
+    for path, input_range in zip(paths, BACKGROUNDS):
         pixels = structs.replace(DIGITS_PIXELS, input_range=input_range)
         write_network(path, network, to_metadata(data=EMBEDDED, pixels=pixels))
     return paths
