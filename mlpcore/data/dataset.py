@@ -78,7 +78,7 @@ class Dataset:
     ----------
     name : str
         "MNIST", "scikit-learn digits", the name of the folder or file, or one that was given.
-    train_pixels, test_pixels : numpy.ndarray, shape (n, *pixels.pixel_shape)
+    train_pixels, test_pixels : numpy.ndarray, shape ``(n, *pixels.pixel_shape)``
         Pictures as they came, of any real type. Where they are many bytes in a file, they stay
         there (`mlpcore.data.on_disk`): `numpy.asarray` reads them, or some of them.
     train_labels, test_labels : numpy.ndarray of uint8, shape (n,)

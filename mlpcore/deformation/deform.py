@@ -104,7 +104,7 @@ def deform(
         The value of pixels outside an image: -1 for images in [-1, 1], 0 for those in [0, 1]
         (`mlpcore.data.pixels.BACKGROUNDS`).
     pixels
-        How images come from bytes, if `images` are these, (n, *pixels.pixel_shape) uint8.
+        How images come from bytes, if `images` are these, ``(n, *pixels.pixel_shape)`` uint8.
 
     Returns
     -------
