@@ -11,12 +11,10 @@ from typing import NamedTuple
 from distributed import get_worker
 
 from mlpcore import backends
-from mlpcore.backends.base import Backend
 from mlpcore.data.dataset import Dataset
 from mlpcore.errors import InputError
 from mlpcore.store import provenance
 from mlpcore.store.committee import Member
-from mlpcore.training.config import TrainingConfig
 from mlpcore.training.state import EpochMetrics, TrainingState
 from mlpcore.training.trainer import Observer, Trainer
 from mlpcore.version import __version__
@@ -66,16 +64,12 @@ def train_segment(
     try:
         if source() != expected:
             raise InputError(f"it has {source()}, expected {expected}")
-        backend = _backend(config, threads)
+        try:
+            backend = backends.get(config.backend, threads, config.schedule)
+        except InputError as error:
+            raise InputError(f"{error}; expected another worker, or another --backend") from None
         state = copy.deepcopy(state)  # Dask may need that of the argument again
         Trainer(config, data, backend, [StopAfter(until)], state).run()
     except InputError as error:
         raise type(error)(f"worker {worker}, member {member.name}: {error}") from None
     return Result(state, f"{provenance.machine()}, {backend.name}", worker)
-
-
-def _backend(config: TrainingConfig, threads: int) -> Backend:
-    try:
-        return backends.get(config.backend, threads, config.schedule)
-    except InputError as error:
-        raise InputError(f"{error}; expected another worker, or another --backend") from None

@@ -15,17 +15,13 @@ from mlpcore.files import check_writable
 LOCAL = Path("data", "mnist")
 
 #: MD5 of the uncompressed files, because the gzip wrappers differ between mirrors.
-MD5 = dict(
-    zip(
-        FILES,
-        (
-            "6bbc9ace898e44ae57da46a324031adb",
-            "a25bea736e30d166cdddb491f175f624",
-            "2646ac647ad5339dbf082846283269ea",
-            "27ae3e4e09519cfbb04c329615203637",
-        ),
-    )
+_SUMS = (
+    "6bbc9ace898e44ae57da46a324031adb",
+    "a25bea736e30d166cdddb491f175f624",
+    "2646ac647ad5339dbf082846283269ea",
+    "27ae3e4e09519cfbb04c329615203637",
 )
+MD5 = dict(zip(FILES, _SUMS))
 
 #: MNIST's home, yann.lecun.com, refuses automatic downloads.
 MIRRORS = (

@@ -51,7 +51,7 @@ def read(path: Path) -> tuple[Part, Part | None]:
     """
     if path.is_dir():
 
-        def open_member(member: str, name: str) -> Member:
+        def open_member(member: str) -> Member:
             file = open_regular(path / member)
             return Member(file, os.fstat(file.fileno()).st_size, (file, 0))
 
@@ -59,8 +59,9 @@ def read(path: Path) -> tuple[Part, Part | None]:
     try:
         with open_regular(path) as content, zipfile.ZipFile(content) as archive:
 
-            def open_zipped(member: str, name: str) -> Member:
+            def open_zipped(member: str) -> Member:
                 info = archive.getinfo(member)  # `zipfile` reads no more than this announces
+                name = f"{shown(path)}: {member.removesuffix('.npy')}"
                 check_ratio(info.file_size, info.compress_size, name)
                 file, place = archive.open(info), None
                 if info.compress_type == zipfile.ZIP_STORED:
@@ -77,14 +78,9 @@ def read(path: Path) -> tuple[Part, Part | None]:
 
 
 def _read_arrays(
-    path: Path,
-    members: Sequence[str],
-    open_member: Callable[[str, str], Member],
+    path: Path, members: Sequence[str], open_member: Callable[[str], Member]
 ) -> tuple[Part, Part | None]:
-    """Read the arrays of the names in `KEYS`.
-
-    `open_member` opens a file, whose name for messages it also gets.
-    """
+    """Read the arrays of the names in `KEYS`."""
     keys = [next((k for k in each if f"{k}.npy" in members), None) for each in KEYS]
     if keys[0] is None or keys[1] is None:
         found = ", ".join(sorted(members)[:9]) or "nothing"
@@ -97,7 +93,7 @@ def _read_arrays(
     limit = 8 * MAX_BYTES
     for k, (key, name) in enumerate(zip(keys, names)):
         if key:
-            member = open_member(f"{key}.npy", name)
+            member = open_member(f"{key}.npy")
             with member.file:
                 arrays[k] = _left_on_disk(member, name) or _read_array(member, name, limit)
             limit -= arrays[k].nbytes

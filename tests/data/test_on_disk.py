@@ -7,30 +7,21 @@ from unittest.mock import Mock
 
 import numpy as np
 import pytest
+from test_formats import FORMATS, FOUR, idx_set
 
 from emulated import emulated_backend, needs_emulation
-from idx_files import idx_bytes
 from mlpcore import Dataset, Trainer, backends
 from mlpcore.data import on_disk
 from mlpcore.data.dataset import load
 from mlpcore.data.on_disk import BytesOnDisk
 from mlpcore.data.summary import DataSummary
 from mlpcore.errors import InputError
-from small_runs import make_config, make_pixels, refusal, same_weights
+from small_runs import make_config, refusal, same_weights
 
-FOUR = *make_pixels(230, 0, height=6, width=6), *make_pixels(60, 1, height=6, width=6)
 NAMES = "x_train", "y_train", "x_test", "y_test"
 
 
-def idx(folder, begin="", turned=False):
-    names = "train-images-idx3", "train-labels-idx1", "test-images-idx3", "test-labels-idx1"
-    for name, array in zip(names, FOUR):
-        array = array.swapaxes(1, 2) if turned and array.ndim == 3 else array
-        (folder / f"{begin}{name}-ubyte").write_bytes(idx_bytes(np.ascontiguousarray(array)))
-    return folder
-
-
-def npy(folder, shape=(-1, 6, 6)):
+def npy(folder, shape):
     for name, array in zip(NAMES, FOUR):
         np.save(folder / name, array if array.ndim == 1 else array.reshape(shape))
     return folder
@@ -42,11 +33,9 @@ def npz(folder, n=4):
 
 
 KINDS = {
-    "IDX": idx,
-    "EMNIST": lambda folder: idx(folder, "emnist-", turned=True),
-    "npy": npy,
-    "npy of rows": lambda folder: npy(folder, (-1, 36)),
-    "npy with a channel": lambda folder: npy(folder, (-1, 1, 6, 6)),
+    **{name: FORMATS[name] for name in ("IDX", "EMNIST", "npy")},
+    "npy of rows": lambda folder: npy(folder, (-1, 49)),
+    "npy with a channel": lambda folder: npy(folder, (-1, 1, 7, 7)),
     "npz": npz,
     "npz without a test": lambda folder: npz(folder, 2),
 }
@@ -73,7 +62,7 @@ def test_they_give_the_same_as_in_memory(path):
     expected = Dataset.from_arrays(*FOUR[: 2 if data.notice else 4])
     assert isinstance(data.train_pixels, BytesOnDisk) and isinstance(data.test_pixels, BytesOnDisk)
     assert DataSummary.of(data).sha256 == DataSummary.of(expected).sha256
-    for each, other in ((data, expected), (data.hold_out(40), expected.hold_out(40))):
+    for each, other in ((data, expected), (data.hold_out(2), expected.hold_out(2))):
         assert np.array_equal(each.train_images, other.train_images)
         assert np.array_equal(each.test_images[::2], other.test_images[::2])
         one, another = trained(each), trained(other)
@@ -84,17 +73,17 @@ def test_they_give_the_same_as_in_memory(path):
 @needs_emulation
 def test_a_device_holds_the_bytes(tmp_path, monkeypatch):
     """They come in parts, without a copy of all on the host."""
-    monkeypatch.setattr("mlpcore.data.pixels._BATCH_PIXELS", 1000)
-    pixels = load(idx(tmp_path)).train_pixels
+    monkeypatch.setattr("mlpcore.data.pixels._BATCH_PIXELS", 100)
+    pixels = load(idx_set(tmp_path)).train_pixels
     assert np.array_equal(np.asarray(emulated_backend().put(pixels)), FOUR[0])
 
 
 def test_pickled_they_are_arrays_and_no_system_lacks_a_way_to_read(tmp_path, monkeypatch):
-    pixels = load(idx(tmp_path)).train_pixels
+    pixels = load(idx_set(tmp_path)).train_pixels
     monkeypatch.delattr(os, "preadv", raising=False)
     for rows in (slice(3, 9), slice(9, 3, -2), slice(0, 0), np.array([7, 7, 0])):
         assert np.array_equal(pickle.loads(pickle.dumps(pixels[rows])), FOUR[0][rows])
-    assert np.array_equal(np.asarray(pixels[::2][5:][np.arange(3)]), FOUR[0][10:16:2])
+    assert np.array_equal(np.asarray(pixels[::2][1:][np.arange(3)]), FOUR[0][2:8:2])
 
 
 def test_values_of_another_range_are_read(path):
@@ -104,23 +93,23 @@ def test_values_of_another_range_are_read(path):
 
 @pytest.mark.parametrize("size", [-1, 1])
 def test_a_file_that_changes_ends_a_training_in_one_line(tmp_path, size):
-    data, file = load(idx(tmp_path)), tmp_path / "train-images-idx3-ubyte"
+    data, file = load(idx_set(tmp_path)), tmp_path / "train-images-idx3-ubyte"
     trainer = Trainer(make_config(epochs=2), data, backends.get("scalar", 1))
     os.truncate(file, file.stat().st_size + size)
     assert f"{file.name} has changed: expected the bytes that it held" in refusal(trainer.run)
 
 
 @pytest.mark.parametrize(
-    "n, words", [(1, "damaged"), (229, "damaged"), (231, "damaged"), (2**31 - 1, "too large")]
+    "n, words", [(1, "damaged"), (11, "damaged"), (13, "damaged"), (2**31 - 1, "too large")]
 )
 def test_a_header_that_lies_is_refused(tmp_path, n, words):
-    file = idx(tmp_path) / "train-images-idx3-ubyte"
-    file.write_bytes(struct.pack(">4I", 0x803, n, 6, 6) + FOUR[0].tobytes())
+    file = idx_set(tmp_path) / "train-images-idx3-ubyte"
+    file.write_bytes(struct.pack(">4I", 0x803, n, 7, 7) + FOUR[0].tobytes())
     assert f"{file.name} is {words}: " in refusal(load, tmp_path)
 
 
 def test_an_error_of_the_disk_is_one_line(tmp_path, monkeypatch):
-    data = load(npy(tmp_path))
+    data = load(FORMATS["npy"](tmp_path))
     monkeypatch.setattr(os, "preadv", Mock(side_effect=OSError(5, "I/O")), raising=False)
     with pytest.raises(InputError, match=r"^cannot read .*x_train: I/O$"):
         np.asarray(data.train_pixels[:3])
