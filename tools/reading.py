@@ -139,7 +139,7 @@ def as_they_come(
             for of, at in zip(labels[chosen].reshape(-1, 15), places.reshape(-1, 15, 2)):
                 for each in lines:
                     middles = [digit.corners.mean(axis=0) for digit in each]
-                    if np.abs(middles - at).max() < min(box) / 2:
+                    if np.abs(middles - at).max() < np.linalg.norm(at[1] - at[0]) / 4:
                         placed += 15
                         found += counted(zip(each, map(int, of)))
         result[kind] = {"of": 2400, "in their place": placed} | shares(found)

@@ -11,7 +11,7 @@ from mlpcore.typing import Float64Array, UInt8Array
 
 #: So many digits show it, and no more are looked at. Turned, they are surer than the first on
 #: average, and by the second than as they are.
-FEW, MANY, SURE, SURER = 8, 32, 0.75, 0.12
+FEW, MANY, SURE, SURER = 8, 60, 0.75, 0.12
 
 
 def quarter_turns(

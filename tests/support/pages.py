@@ -182,5 +182,5 @@ BROKEN = {
         "by 270°",
     ),
     "cut at its grid": (lambda image, at: (image[68:-68, 68:-68], at - 68), None),
-    "75 dpi": (lambda image, at: (reduced(as_bytes(image), image.shape[1] // 4), at / 4), None),
+    "75 dpi": (lambda image, at: (reduced(as_bytes(image), max(image.shape) // 4), at / 4), None),
 }
