@@ -83,12 +83,8 @@ def to_onnx(*trained: TrainedNetwork) -> bytes:
     """The content of an ONNX file, the same for the same networks.
 
     Several are a committee, which `mlpcore.TrainedClassifier` accepts: the first decides which
-    pixels it takes, and each sees its own view of them.
-
-    Raises
-    ------
-    InputError
-        When the package `onnx` is missing, or the networks are larger than ONNX's 2 GiB.
+    pixels it takes, and each sees its own view of them. An InputError when the package `onnx` is
+    missing, or the networks are larger than ONNX's 2 GiB.
     """
     graph = Graph(sum(each.network.n_parameters for each in trained))
     first, n = trained[0], len(trained)

@@ -76,10 +76,7 @@ class TrainedNetwork:
     def read(cls, path: StrPath) -> TrainedNetwork:
         """Read a file of weights, or the best network of a run, which may be in training.
 
-        Raises
-        ------
-        InputError
-            When there is no network, or a file is damaged or does not fit its run.
+        An InputError when there is no network, or a file is damaged or does not fit its run.
         """
         file, data = Path(path), None
         if not os.path.lexists(file):

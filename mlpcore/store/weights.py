@@ -74,17 +74,9 @@ def write_network(
 ) -> None:
     """Write a network with the caller's metadata, atomically.
 
-    Parameters
-    ----------
-    dtype
-        "float32", or "float16" for half the bytes: weights are rounded to 11 bits.
-    locked
-        As for `mlpcore.files.atomic_write`.
-
-    Raises
-    ------
-    InputError
-        When the file cannot be written, or a weight is too large for float16.
+    The type is "float32", or "float16" for half the bytes: weights are rounded to 11 bits. `locked`
+    is as for `mlpcore.files.atomic_write`. An InputError when the file cannot be written, or a
+    weight is too large for float16.
     """
     atomic_write(path, to_safetensors(network, metadata, dtype), locked=locked)
 
@@ -143,13 +135,8 @@ def read_network(path: StrPath) -> tuple[Network, dict[str, str]]:
     """Read a network and its metadata, without ``sha256``.
 
     A damaged file cannot make this take more memory than its weights as float32. Weights of float16
-    become float32.
-
-    Raises
-    ------
-    InputError
-        When the file cannot be read, is truncated or damaged, or has an activation or a loss that
-        is unknown here.
+    become float32. An InputError when the file cannot be read, is truncated or damaged, or has an
+    activation or a loss that is unknown here.
     """
     open_regular(path).close()  # it is neither a pipe, which would wait, nor a folder
     try:
