@@ -16,7 +16,7 @@ from mlpcore.errors import InputError
 from mlpcore.estimators.stream_network import StreamNetwork
 from mlpcore.network.architecture import MAX_WIDTH, hidden_layers_of
 from mlpcore.network.network import Network
-from mlpcore.store.export import EstimatorNetwork
+from mlpcore.store.export import EstimatorNetwork, RegressorNetwork
 from mlpcore.training.trainer import Diverged
 
 try:
@@ -142,6 +142,13 @@ class _StreamMLP:
         found = self._network.network
         return None if found is None else found[0]
 
+    def _found(self) -> Any:
+        """What is known, for an export."""
+        of = copy.copy(self._network)  # which other threads do not change
+        if (found := of.network) is None:
+            raise InputError("an estimator that has learnt no sample: expected some before export")
+        return *found, tuple(map(str, of.columns)), of.labels
+
     def __copy__(self) -> Any:
         return copy.deepcopy(self)  # a network belongs to one stepper
 
@@ -248,17 +255,10 @@ class StreamMLPClassifier(_StreamMLP, MiniBatchClassifier):  # type: ignore[misc
         return list(self._network.codes)
 
     def _for_export(self) -> EstimatorNetwork:
-        of = copy.copy(self._network)  # which other threads do not change
-        if (found := of.network) is None:
-            raise InputError("a classifier that has learnt no sample: expected some before export")
-        classes = np.empty(len(of.labels), object)
-        classes[:] = of.labels  # which may be tuples
-        return EstimatorNetwork(
-            found[0],
-            classes,
-            feature_names=tuple(map(str, of.columns)),
-            standardisation=found[1],
-        )
+        network, scaling, _, names, labels = self._found()
+        classes = np.empty(len(labels), object)
+        classes[:] = labels  # which may be tuples
+        return EstimatorNetwork(network, classes, feature_names=names, standardisation=scaling)
 
 
 @dataclass(repr=False, eq=False)
@@ -278,7 +278,7 @@ class StreamMLPRegressor(_StreamMLP, MiniBatchRegressor):  # type: ignore[misc]
     Attributes
     ----------
     feature_names_, network_
-        As those of `StreamMLPClassifier`.
+        As those of `StreamMLPClassifier`. The network's output is the scaled target.
 
     Examples
     --------
@@ -293,6 +293,10 @@ class StreamMLPRegressor(_StreamMLP, MiniBatchRegressor):  # type: ignore[misc]
         """The number for a sample; 0 before the first has been learnt."""
         found = self._network.predict(x)
         return 0.0 if found is None else float(found)
+
+    def _for_export(self) -> RegressorNetwork:
+        network, scaling, (mean, deviation), names, _ = self._found()
+        return RegressorNetwork(network, np.array([mean]), np.array([deviation]), names, scaling)
 
 
 for _learner in (StreamMLPClassifier, StreamMLPRegressor):

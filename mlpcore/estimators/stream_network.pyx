@@ -226,7 +226,7 @@ cdef class Model:
         if own.n_layers == 1:
             result.weights[0] = share * own.weights[0][:, :n_in] + (1 - share) * rows
             result.biases[0] = share * own.biases[0] + (1 - share) * biases
-            return self.unscaled(result)
+            return result
         rest = (1 - share) * np.eye(n_out)
         result.weights[0] = np.vstack([own.weights[0][:, :n_in], rows, -rows])
         result.biases[0] = np.hstack([own.biases[0], biases, -biases])
@@ -237,22 +237,18 @@ cdef class Model:
             result.biases[i][:n] = own.biases[i]
         result.weights[-1] = np.hstack([share * own.weights[-1], rest, -rest])
         result.biases[-1] = share * own.biases[-1]
-        return self.unscaled(result)
-
-    @cython.wraparound(True)
-    cdef unscaled(self, network):
-        """A network, whose outputs become those that a regressor answers."""
-        cdef double centre = 0.0, scale = 1.0
-        if network.loss == LEAST_SQUARES:
-            self.find_answer(&centre, &scale)
-            network.weights[-1] *= np.float32(scale)
-            network.biases[-1] = network.biases[-1] * scale + centre
-        return network
+        return result
 
     cdef void find_answer(self, double *centre, double *scale) noexcept:
         """What a regressor answers is centre + scale output."""
         cdef statistics *target = self.known(self.n_in)
         centre[0], scale[0] = target.mean, 1.0 / target.factor if target.factor else 0.0
+
+    def answer(self):
+        """The mean and the deviation of a regressor's targets."""
+        cdef double centre = 0.0, scale = 0.0
+        self.find_answer(&centre, &scale)
+        return centre, scale
 
     def standardisation(self, n_in):
         """The formula by which the first inputs are made."""
@@ -366,7 +362,9 @@ cdef class StreamNetwork:
         while True:
             outputs = np.empty(self.model.stepper.n_classes, np.float32)
             if self._predict(sample, outputs):
-                return sample.centre + sample.scale * outputs[0] if self.numeric else outputs
+                if not self.numeric:
+                    return outputs
+                return sample.centre + sample.scale * float(outputs[0])
             sample.features = self._find(sample.features.names, sample.features.named)
 
     # Nothing in the following four functions runs Python code, so they are atomic.
@@ -655,12 +653,15 @@ cdef class StreamNetwork:
 
     @property
     def network(self):
-        """The network that answers now, and how its inputs are made; None before the first sample.
+        """The network that answers now, how its inputs are made, and `Model.answer`.
+
+        None before the first sample.
         """
         _, columns, model = self._exclusively(self._state)
         if model is None:
             return None
-        return model.network(max(len(columns), 1)), model.standardisation(len(columns))
+        n = len(columns)
+        return model.network(max(n, 1)), model.standardisation(n), model.answer()
 
 
 cdef double number_of(value) except? -1.0:

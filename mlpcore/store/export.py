@@ -189,22 +189,40 @@ class RegressorNetwork:
     means: Float64Array  #: (n_outputs,)
     deviations: Float64Array  #: (n_outputs,)
     feature_names: tuple[str, ...] = ()  #: if they have some
+    standardisation: Standardisation | None = None  #: of features before the first layer
 
     def metadata(self) -> dict[str, str]:
         """The metadata of a file, apart from those of the layers."""
-        given = {"features": self.feature_names} if self.feature_names else {}
+        further = {"features": self.feature_names, "standardisation": self.standardisation}
+        given = {name: value for name, value in further.items() if value}
         return to_metadata(means=self.means.tolist(), deviations=self.deviations.tolist(), **given)
+
+
+def _add_features(graph: Graph, scale: Standardisation | None) -> tuple[str, type]:
+    """Append what becomes of an estimator's X; return that, and the type of X.
+
+    It is float64 where numbers may be far from 0 and differ little. NaN is a missing name.
+    """
+    if scale is None:
+        return "X", np.float32
+    inputs = graph.add("Sub", "X", np.array(scale.means))
+    inputs = graph.add("Mul", inputs, np.array(scale.factors))
+    inputs = graph.add("Cast", inputs, to=graph.onnx.TensorProto.FLOAT)
+    inputs = graph.add("Clip", inputs, -scale.limit, scale.limit)
+    return graph.add("Where", graph.add("IsNaN", inputs), 0.0, inputs), np.float64
 
 
 def regressor_to_onnx(regressor: RegressorNetwork) -> bytes:
     """The content of an ONNX file of a regressor's network; errors are those of `to_onnx`."""
     network = regressor.network
     graph = Graph(network.n_parameters)
-    outputs = graph.add("Cast", add_layers(graph, "X", network), to=graph.onnx.TensorProto.DOUBLE)
+    inputs, dtype = _add_features(graph, regressor.standardisation)
+    outputs = add_layers(graph, inputs, network)
+    outputs = graph.add("Cast", outputs, to=graph.onnx.TensorProto.DOUBLE)
     outputs = graph.add("Mul", outputs, regressor.deviations)
     graph.add("Add", outputs, regressor.means, name="variable")
     return graph.content(
-        {"X": (np.float32, [network.layer_sizes[0]])},
+        {"X": (dtype, [network.layer_sizes[0]])},
         {"variable": (np.float64, [network.layer_sizes[-1]])},
         f"{describe_layers(network)} X (n, features). variable (n, outputs).",
         _metadata(network, regressor.metadata()),
@@ -213,17 +231,10 @@ def regressor_to_onnx(regressor: RegressorNetwork) -> bytes:
 
 def estimator_to_onnx(estimator: EstimatorNetwork) -> bytes:
     """The content of an ONNX file of an estimator's network; errors are those of `to_onnx`."""
-    network, classes, inputs = estimator.network, estimator.classes, "X"
+    network, classes = estimator.network, estimator.classes
     label = LABEL_TYPES[classes.dtype.kind]
     graph = Graph(network.n_parameters)
-    dtype: type = np.float32
-    if (scale := estimator.standardisation) is not None:
-        dtype = np.float64  # float32 is too coarse for numbers far from 0 that differ little
-        inputs = graph.add("Sub", inputs, np.array(scale.means))
-        inputs = graph.add("Mul", inputs, np.array(scale.factors))
-        inputs = graph.add("Cast", inputs, to=graph.onnx.TensorProto.FLOAT)
-        inputs = graph.add("Clip", inputs, -scale.limit, scale.limit)
-        inputs = graph.add("Where", graph.add("IsNaN", inputs), 0.0, inputs)  # a missing name
+    inputs, dtype = _add_features(graph, estimator.standardisation)
     outputs = add_layers(graph, inputs, network)
     best = graph.add("ArgMax", outputs, axis=1, keepdims=0)
     graph.add("Gather", classes.astype(label), best, axis=0, name="label")

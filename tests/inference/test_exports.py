@@ -14,6 +14,7 @@ from mlpcore import (
     OnlineMLPClassifier,
     OnlineMLPRegressor,
     StreamMLPClassifier,
+    StreamMLPRegressor,
     TrainedClassifier,
     backends,
 )
@@ -252,6 +253,20 @@ def test_classifiers_for_streams(kind, names, hidden):
     assert label.tolist() == [model.predict_one(sample(4 * row)) for row in rows]
     expected = [list(model.predict_proba_one(sample(4 * row)).values()) for row in rows]
     np.testing.assert_allclose(probabilities, expected, rtol=0, atol=TOLERANCE)
+
+
+@pytest.mark.parametrize("hidden", [(), (9, 7)])
+def test_regressors_of_streams(hidden):
+    model = StreamMLPRegressor(hidden)
+    rows = X[:, :3].astype(float) * 3 + [1, 1e6, 1]
+    for row in rows:
+        model.learn_one(row, row[0] * row[2] + 1e6)
+    rows[:9, 1] = np.nan
+    mlpcore.export(model, "n.onnx")
+    (found,) = session_of("n.onnx").run(["variable"], {"X": 4 * rows})
+    expected = [[model.predict_one(4 * row)] for row in rows]
+    deviation = model._for_export().deviations
+    np.testing.assert_allclose(found, expected, rtol=0, atol=TOLERANCE * deviation[0])
 
 
 def test_what_is_refused():
