@@ -26,8 +26,9 @@ DIRT, MIN_DIGIT = 0.1, 0.15
 LOW, LOWEST = 0.45, 0.3
 
 #: A column of boxes holds numbers of several digits if so large a share of those with ink show
-#: several pieces side by side. In shorter columns that of all boxes counts.
-NUMBERS, SHORT = 0.25, 4
+#: several pieces side by side. In shorter columns that of all boxes counts whose sides exceed this
+#: share of those of its boxes, and in the other direction; if these are as few, that of all.
+NUMBERS, SHORT, ALIKE = 0.25, 4, 0.8
 
 #: More pieces side by side are a printed word.
 MAX_PIECES = 6
@@ -66,9 +67,16 @@ def cell_fields(ink: Ink, boxes: Sequence[Box]) -> list[list[Field]]:
     several = np.array([len(cell.groups) + len(cell.marks) > 1 for cell in cells])
     filled = np.array([bool(cell.pieces or cell.marks) for cell in cells])
     numbers = np.zeros(len(cells), bool)
+    sides = np.array([(box.width, box.height) for box in boxes])
     for column in in_lines([Box(box.top, box.left, box.bottom, box.right) for box in boxes]):
         chosen = filled[column]
-        among = several[column][chosen] if chosen.sum() >= SHORT else several[filled]
+        among = several[column][chosen]
+        alike = np.all(
+            (sides > ALIKE * sides[column[0]]) & (ALIKE * sides < sides[column[0]]), axis=1
+        )
+        for others in (filled & alike, filled):
+            if len(among) < SHORT:
+                among = several[others]
         numbers[column] = among.size and among.mean() >= NUMBERS
     fields = [_field(*each, usual) for each in zip(cells, numbers)]
     return [[fields[k] for k in line] for line in in_lines(boxes)]

@@ -158,6 +158,20 @@ def test_a_table_of_numbers_and_signs():
     assert [text.startswith("-") for text in texts] == [text.startswith("-") for text in wanted]
 
 
+def test_numbers_in_small_boxes_leave_one_digit_in_each_large_one():
+    """Boxes of two sizes whose columns are short."""
+    rng = np.random.default_rng(3)
+    small, places = form([None] * 12, 4, rng, box=(60, 40))
+    for k, (x, y) in enumerate(places.astype(int)):
+        for digit, left in zip(DIGITS[k : k + 2], (x - 18, x + 2)):
+            put(small, written(digit, 18), left, y - 9)
+    large, centres = form(CLEAR, 5, rng, box=(100, 100))
+    small = np.pad(small, ((0, len(large) - len(small)), (0, 0)))
+    found = read(scan(np.concatenate([small, large], axis=1)), NETWORK)
+    cells = in_cells(found, centres + np.array([small.shape[1], 0]), (45, 45))
+    assert [[each.answer for each in cell] for cell in cells] == [[k] for k in range(10)]
+
+
 def test_words_and_dirt_in_boxes_are_unknown():
     ink, centres = form(DIGITS[:12], 6, np.random.default_rng(1), box=(150, 60))
     for (x, y), n, side in zip(centres[:3].astype(int), (9, 1, 1), (20, 8, 3)):

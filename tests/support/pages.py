@@ -171,6 +171,7 @@ BROKEN = {
     "a scanner's border": (lambda image, at: (np.pad(image, 10), at + 10), "dark ground"),
     "a desk": (lambda image, at: on_desk(image, at, 4), "dark ground"),
     "a desk, much turned": (lambda image, at: on_desk(image, at, -33), "dark ground"),
+    "a desk in a shadow": (lambda image, at: on_desk(shadowed(image), at, 4), "dark ground"),
     "waves": (lambda image, at: waved(image, at, 9, 700), None),
     "turned": (
         lambda image, at: (rotated(image, 25, 225), turned_points(at, image.shape, 25)),
