@@ -52,7 +52,7 @@ static void learn_linear(const mlp_mixture *m, const float *x, int n, const floa
 
 static double probability(const mlp_mixture *m, double loss)
 {
-    if (top_of(m)->activation == MLP_LINEAR) loss /= *m->error + 1e-30; /* of a normal error */
+    if (top_of(m)->activation == MLP_LINEAR) loss /= *m->error + 1e-30; /* by Huber's density */
     const double p = mlp_exponential(-loss);
     return p > LEAST_PROBABILITY ? p : LEAST_PROBABILITY;
 }

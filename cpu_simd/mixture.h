@@ -6,7 +6,8 @@
  * unless the network has four times the average's share, as after a drift. The answer is the
  * softmax of the logits of network and linear model, times their shares, or their sum if outputs
  * are linear. Shares follow the probabilities that the three gave to the samples so far (the fixed
- * share of Herbster and Warmuth, 1998); of linear outputs, by a normal distribution of the error.
+ * share of Herbster and Warmuth, 1998); of linear outputs, by Huber's density (1964) of the
+ * error, which is normal up to 1 and falls exponentially beyond.
  */
 #ifndef MLPCORE_MIXTURE_H
 #define MLPCORE_MIXTURE_H
@@ -22,7 +23,7 @@ typedef struct {
     float *squares;             /* the sum of squared gradients of each */
     double *shares;             /* of the network, its average and the linear model */
     double *steps;              /* learnt so far */
-    double *error;              /* of linear outputs: the mean squared error of late */
+    double *error;              /* of linear outputs: twice the mean loss of late, a variance */
     int32_t *active;            /* buffers: n_in + 1 */
     float *values;              /* n_in */
     float *rates;               /* a layer each */

@@ -56,6 +56,13 @@ static float target_of(const mlp_wanted *wanted, int i)
     return i == wanted->label ? wanted->target : -wanted->target;
 }
 
+/* The error y - t, or its derivative of Huber's loss if the layer is linear. NaN stays NaN. */
+static double slope_of(const mlp_layer *layer, double error)
+{
+    if (layer->activation != MLP_LINEAR) return error;
+    return error < -1.0 ? -1.0 : error > 1.0 ? 1.0 : error;
+}
+
 mlp_outcome mlp_judge(const mlp_layer *layer, const float *y, const mlp_wanted *wanted)
 {
     double loss = 0.0;
@@ -65,9 +72,10 @@ mlp_outcome mlp_judge(const mlp_layer *layer, const float *y, const mlp_wanted *
     }
     for (int i = 0; i < layer->n_out; i++) {
         const double error = (double)y[i] - (double)target_of(wanted, i);
-        loss += error * error;
+        const double slope = slope_of(layer, error);
+        loss += slope * (error - 0.5 * slope);
     }
-    return (mlp_outcome){0.5 * loss, 0.0};
+    return (mlp_outcome){loss, 0.0};
 }
 
 void mlp_output_deltas(const mlp_kernels *kernels, const mlp_layer *layer, const float *y,
@@ -79,7 +87,8 @@ void mlp_output_deltas(const mlp_kernels *kernels, const mlp_layer *layer, const
             delta[i] = (float)(mlp_exponential((double)y[i] - outcome->log_total) -
                                (double)(i == wanted->label));
     else if (layer->activation == MLP_LINEAR)
-        for (int i = begin; i < end; i++) delta[i] = y[i] - wanted->values[i];
+        for (int i = begin; i < end; i++)
+            delta[i] = (float)slope_of(layer, (double)y[i] - (double)wanted->values[i]);
     else
         kernels->delta_output(y, wanted->label, wanted->target, begin, end, delta);
     for (int i = begin; i < end; i++) delta[i] *= weight;

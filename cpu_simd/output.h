@@ -31,7 +31,7 @@ static inline int mlp_misses(const mlp_layer *layer, const float *y, const mlp_w
 
 /* How a sample ended. */
 typedef struct {
-    double loss;      /* 1/2 |y - t|^2, or -log of the class's probability */
+    double loss;      /* 1/2 |y - t|^2, Huber's, or -log of the class's probability */
     double log_total; /* of softmax outputs: log sum exp a */
 } mlp_outcome;
 

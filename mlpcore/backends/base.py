@@ -26,7 +26,7 @@ from mlpcore.backends.arguments import (
 from mlpcore.backends.deforming import Deforming
 from mlpcore.errors import InputError
 from mlpcore.network import Network
-from mlpcore.network.activation import LEAST_SQUARES, check_target
+from mlpcore.network.activation import HUBER, check_target
 from mlpcore.typing import BackendArray, Float32Array, Float64Array, LoadedNetwork, UInt8Array
 
 Progress: TypeAlias = Callable[["TrainingResult"], bool | None]
@@ -140,7 +140,7 @@ class Backend(Deforming):
         ----------
         network, images, labels
             As `load` and `put` gave them: images (n, n_in), labels (n,) uint8. For a network of
-            the loss "least-squares", which CPUs alone train, labels are targets (n, n_out) float32.
+            the loss "huber", which CPUs alone train, labels are targets (n, n_out) float32.
         order
             (m,) int32, the image of each step, for example from `permutation`. A CPU backend reads
             `order`, `labels` and `sample_weight` before the first step. What is written to them
@@ -168,7 +168,7 @@ class Backend(Deforming):
         """
         n_in, n_classes = network.layer_sizes[0], network.layer_sizes[-1]
         images = self._array("images", images, (None, n_in))
-        regression = network.loss == LEAST_SQUARES
+        regression = network.loss == HUBER
         kind = ((len(images), n_classes), np.float32) if regression else ((len(images),), np.uint8)
         labels = self._copied_array("labels", labels, *kind)
         order = self._copied_array("order", order, (None,), np.int32)

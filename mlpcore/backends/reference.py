@@ -14,7 +14,7 @@ from mlpcore.backends.arguments import GRID, IMAGES_PER_GRID, noise_shape
 from mlpcore.backends.base import Backend, Poll, Progress, Samples, TrainingResult
 from mlpcore.backends.deforming import EpochFields
 from mlpcore.network import Network
-from mlpcore.network.activation import LEAST_SQUARES, A, B, complete
+from mlpcore.network.activation import HUBER, A, B, complete
 from mlpcore.typing import AnyArray, Float32Array, Float64Array
 
 #: Images of a prediction at a time, so that their states stay in the cache.
@@ -51,17 +51,23 @@ HIDDEN: dict[str, tuple[Callable[[AnyArray], AnyArray], Callable[[AnyArray], Any
 def activate(network: Network, layer: int, a: AnyArray) -> AnyArray:
     """y(a) of a layer's neurons."""
     if layer == network.n_layers - 1:
-        if network.loss == LEAST_SQUARES:
+        if network.loss == HUBER:
             return a
         return softmax(a) if network.loss == "cross-entropy" else scaled_tanh(a)
     return HIDDEN[network.activation][0](a)
 
 
-def output_loss(network: Network, y: Float64Array, wanted: Float64Array) -> float:
-    """E of one sample."""
+def output_loss(
+    network: Network, y: Float64Array, wanted: Float64Array
+) -> tuple[float, Float64Array]:
+    """E of one sample, and dE/da of the outputs."""
+    error = y - wanted
     if network.loss == "cross-entropy":
-        return -float(np.log(y[wanted.argmax()]))
-    return 0.5 * float(np.sum((y - wanted) ** 2))
+        return -float(np.log(y[wanted.argmax()])), error
+    if network.loss == HUBER:
+        slope = np.clip(error, -1, 1)
+        return float(np.sum(slope * (error - slope / 2))), slope
+    return 0.5 * float(np.sum(error**2)), error * HIDDEN["tanh"][1](y)
 
 
 def _smooth(cells: Float64Array, taps: Float32Array) -> Float64Array:
@@ -91,10 +97,7 @@ def _step(
     for layer, (w, b) in enumerate(zip(weights, biases)):
         states.append(activate(network, layer, w @ states[-1] + b))
     outputs: Float64Array = states[-1]
-    loss = output_loss(network, outputs, wanted)
-    delta = outputs - wanted
-    if network.loss == "squared":
-        delta *= HIDDEN["tanh"][1](outputs)
+    loss, delta = output_loss(network, outputs, wanted)
     _, slope = HIDDEN[network.activation]
     for layer in range(len(weights) - 1, -1, -1):
         below = weights[layer].T @ delta * slope(states[layer])
@@ -118,7 +121,7 @@ class ReferenceBackend(Backend):
         rates: Float64Array,
         progress: Progress | None,
     ) -> TrainingResult:
-        regression = network.loss == LEAST_SQUARES
+        regression = network.loss == HUBER
         if regression:
             wanted = samples.labels.astype(np.float64)
         else:

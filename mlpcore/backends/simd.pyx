@@ -23,7 +23,7 @@ from mlpcore.backends.deforming import EpochFields
 from mlpcore.checks import check_whole
 from mlpcore.cpu import available_cores
 from mlpcore.errors import InputError
-from mlpcore.network.activation import LEAST_SQUARES, check_target
+from mlpcore.network.activation import HUBER, check_target
 
 from mlpcore.backends.cpu_simd cimport *
 from mlpcore.network.network cimport Network
@@ -239,7 +239,7 @@ class SimdBackend(Backend):
         training.network = &network.c
         training.images = &x[0, 0]
         training.labels, training.targets = NULL, NULL
-        if network.loss == LEAST_SQUARES:
+        if network.loss == HUBER:
             wanted = samples.labels
             training.targets = &wanted[0, 0]
         else:
@@ -483,7 +483,7 @@ cdef class CStepper:
               weight_decay=0.0):
         cdef _Samples samples = _Samples(images, self.n_in)
         # A copy, as `Backend.train` makes one: C would write where a wrong label points.
-        cdef bint regression = self.model.loss == LEAST_SQUARES
+        cdef bint regression = self.model.loss == HUBER
         shape, kind = (samples.n,), np.uint8
         if regression:
             shape, kind = (samples.n, self.n_classes), np.float32

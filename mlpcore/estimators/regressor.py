@@ -20,7 +20,7 @@ from mlpcore.estimators.base import OnlineMLP, parameterised
 from mlpcore.estimators.fitting import LossLines, StepperCache
 from mlpcore.estimators.moments import Moments
 from mlpcore.estimators.validation import Samples, can_train_in_parts, weights_of
-from mlpcore.network.activation import LEAST_SQUARES
+from mlpcore.network.activation import HUBER
 from mlpcore.network.network import Network
 from mlpcore.store.export import RegressorNetwork
 from mlpcore.training.state import EpochMetrics
@@ -39,9 +39,9 @@ class OnlineMLPRegressor(RegressorMixin, OnlineMLP):  # type: ignore[misc]
     """A multilayer perceptron for regression, trained by true on-line back-propagation.
 
     Weights change after every single sample, as those of `OnlineMLPClassifier` do, by the gradient
-    of half the squared error. Outputs are linear. Targets, one or several of a sample, are
-    standardised: in `fit` by the mean and the deviation of all, and in `partial_fit` by those of
-    all so far. It trains on CPUs.
+    of Huber's loss, so that wrong targets do little harm. Outputs are linear. Targets, one or
+    several of a sample, are standardised: in `fit` by the mean and the deviation of all, and in
+    `partial_fit` by those of all so far. It trains on CPUs.
 
     X is converted to float32, but not scaled. Bring its values to about [-1, 1] first.
 
@@ -76,8 +76,9 @@ class OnlineMLPRegressor(RegressorMixin, OnlineMLP):  # type: ignore[misc]
     ----------
     n_features_in_, feature_names_in_, network_, coefs_, intercepts_, loss_curve_, loss_,
     best_loss_, validation_scores_, best_validation_score_, n_iter_, t_, n_layers_, n_outputs_
-        As those of `OnlineMLPClassifier`, but losses are half the squared errors of standardised
-        targets, and scores coefficients of determination. The network gives standardised targets.
+        As those of `OnlineMLPClassifier`, but losses are Huber's, of standardised targets: half
+        the squared error up to 1, and the error less 1/2 beyond. Scores are coefficients of
+        determination. The network gives standardised targets.
     out_activation_ : "identity"
         That of the outputs.
 
@@ -99,7 +100,7 @@ class OnlineMLPRegressor(RegressorMixin, OnlineMLP):  # type: ignore[misc]
 
     class_weight: ClassVar[None] = None
     out_activation_: ClassVar[str] = "identity"
-    _settings: ClassVar[dict[str, Any]] = {"loss": LEAST_SQUARES}
+    _settings: ClassVar[dict[str, Any]] = {"loss": HUBER}
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

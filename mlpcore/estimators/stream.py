@@ -265,7 +265,7 @@ class StreamMLPClassifier(_StreamMLP, MiniBatchClassifier):  # type: ignore[misc
 class StreamMLPRegressor(_StreamMLP, MiniBatchRegressor):  # type: ignore[misc]
     """A multilayer perceptron that learns numbers from a stream, one sample at a time.
 
-    As `StreamMLPClassifier`, with one linear output and the squared loss. The targets are scaled as
+    As `StreamMLPClassifier`, with one linear output and Huber's loss. The targets are scaled as
     features are: by their running mean and deviation, and cut to 5.
 
     Where River is installed, this is a `river.base.MiniBatchRegressor`.

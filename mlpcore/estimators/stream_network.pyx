@@ -20,7 +20,7 @@ from mlpcore.backends.affine import N_LABELS
 from mlpcore.checks import NUMBERS, check_array_like
 from mlpcore.errors import InputError, brief
 from mlpcore.estimators.unstable_steps import UNSTABLE
-from mlpcore.network.activation import LEAST_SQUARES
+from mlpcore.network.activation import HUBER
 from mlpcore.network.standardisation import Standardisation
 
 from mlpcore.backends.cpu_simd cimport mlp_mixture, mlp_mixture_share, mlp_wanted
@@ -617,7 +617,7 @@ cdef class StreamNetwork:
         sizes = (max(capacity, 1), *self.hidden, n_out)
         cdef Model model = None
         if self.model is None or self.model.stepper.model.layer_sizes != sizes:
-            loss = LEAST_SQUARES if self.numeric else "cross-entropy"
+            loss = HUBER if self.numeric else "cross-entropy"
             network = Network(sizes, self.seed, "relu", loss, "glorot")
             # As for a layer of so many inputs as this sample has, whatever the room for others.
             fans = sizes[0] + sizes[1], max(features.n, 1) + sizes[1]

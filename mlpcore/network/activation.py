@@ -2,7 +2,7 @@
 
 The loss decides what the outputs are. With ``"squared"`` the output neurons are scaled tanh, as in
 the paper. With ``"cross-entropy"`` they are a softmax, the probabilities of the classes. With
-``"least-squares"``, for regression, they are linear.
+``"huber"``, for regression, they are linear.
 """
 
 from __future__ import annotations
@@ -24,9 +24,10 @@ of `cpu_simd/network.h`."""
 Loss: TypeAlias = Literal["squared", "cross-entropy"]
 """1/2 sum (y - t)^2 over scaled tanh outputs, or -log y of the class over softmax outputs."""
 
-AnyLoss: TypeAlias = Literal["squared", "cross-entropy", "least-squares"]
-"""Those of classifiers, and that of regression: 1/2 sum (y - t)^2 over linear outputs, for targets
-of any numbers."""
+AnyLoss: TypeAlias = Literal["squared", "cross-entropy", "huber"]
+"""Those of classifiers, and that of regression, for targets of any numbers: over linear outputs the
+sum of e^2 / 2 of errors e = y - t up to 1, and of |e| - 1/2 of greater ones (Huber 1964, "Robust
+estimation of a location parameter")."""
 
 Init: TypeAlias = Literal["uniform", "he", "glorot"]
 """Initial weights: uniform in [-0.05, 0.05] (paper), or scaled by the widths of the layers
@@ -36,7 +37,7 @@ Init: TypeAlias = Literal["uniform", "he", "glorot"]
 ACTIVATIONS, LOSSES, INITS = (get_args(each) for each in (Activation, Loss, Init))
 
 ALL_LOSSES = get_args(AnyLoss)
-LEAST_SQUARES = ALL_LOSSES[-1]
+HUBER = ALL_LOSSES[-1]
 
 Each = TypeVar("Each")
 

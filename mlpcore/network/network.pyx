@@ -11,7 +11,7 @@ from mlpcore import philox
 from mlpcore.checks import check_choice, check_whole
 from mlpcore.cpu import total_memory
 from mlpcore.errors import InputError, brief
-from mlpcore.network.activation import ACTIVATIONS, ALL_LOSSES, INITS, LEAST_SQUARES
+from mlpcore.network.activation import ACTIVATIONS, ALL_LOSSES, HUBER, INITS
 from mlpcore.network.architecture import MAX_WIDTH, count_parameters
 
 __all__ = ["Network"]
@@ -74,7 +74,7 @@ cdef class Network:
         is max(0, a).
     loss : str
         ``"squared"`` has scaled tanh outputs, as the paper has. ``"cross-entropy"`` has
-        softmax outputs: the probabilities of the classes. ``"least-squares"`` has linear
+        softmax outputs: the probabilities of the classes. ``"huber"`` has linear
         outputs, for regression.
     init : str
         How initial values are drawn, see `initialise`.
@@ -147,7 +147,7 @@ cdef class Network:
         self.weights, self.biases = _Views(weights), _Views(biases)
         layer = &self.c.layers[self.c.n_layers - 1]
         layer.activation = MLP_SOFTMAX if self.loss == "cross-entropy" else MLP_TANH
-        if self.loss == LEAST_SQUARES:
+        if self.loss == HUBER:
             layer.activation = MLP_LINEAR
 
     def initialise(self, seed, init="uniform"):

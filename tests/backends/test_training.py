@@ -13,7 +13,7 @@ from emulated import SIMD, emulated_backend, get_backend
 from mlpcore import backends
 from mlpcore.backends.simd import SCHEDULES, SimdBackend
 from mlpcore.network import Network
-from mlpcore.network.activation import LEAST_SQUARES
+from mlpcore.network.activation import HUBER
 from mlpcore.network.architecture import PRESETS
 from oracle import (
     CASES,
@@ -31,7 +31,7 @@ from oracle import (
 )
 
 TANH, RELU = ("tanh", "squared"), ("relu", "cross-entropy")
-LINEAR = ("relu", LEAST_SQUARES)
+LINEAR = ("relu", HUBER)
 
 ON_CPUS = [*((name, how) for name in SIMD for how in (*SCHEDULES, "steps")), ("reference", "steps")]
 ON_DEVICES = [("cuda", "streaming"), ("cuda-emulated", "streaming"), ("cuda-emulated", "resident")]

@@ -102,6 +102,13 @@ def test_moments_are_those_of_all_targets_so_far():
     assert not standardised[0].any() and not standardised[:, 2].any()
 
 
+def test_wrong_targets_do_little_harm():
+    """One in twenty is off by twenty deviations."""
+    wrong = Y.copy()
+    wrong[::20] += 20 * Y.std(axis=0) * np.resize([1, -1], (10, 1))
+    assert make_mlp(max_iter=40).fit(X, wrong).score(X, Y) > 0.6
+
+
 def test_far_samples_make_no_step_unstable():
     """One in a hundred is a thousand times as far: their steps are shortened."""
     far = X.copy()

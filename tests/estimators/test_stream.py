@@ -68,6 +68,12 @@ def test_any_mapping_in_any_order_and_any_sequence_gives_the_same_bits(make, lik
     assert predictions(learnt(make), make) == predictions(learnt(like), like)
 
 
+def huber(error):
+    """The loss, and its derivative."""
+    slope = np.clip(error, -1, 1)
+    return slope * (error - slope / 2), slope
+
+
 class Oracle:
     """The formulas of `cpu_simd/mixture.h` and `stream_network.pyx`, in float64.
 
@@ -76,7 +82,7 @@ class Oracle:
     """
 
     def __init__(self, n, hidden, n_labels, rate=None):
-        self.loss, n_labels = "cross-entropy" if n_labels else "least-squares", n_labels or 1
+        self.loss, n_labels = "cross-entropy" if n_labels else "huber", n_labels or 1
         network = Network((2 * n, *hidden, n_labels), 0, "relu", self.loss, "glorot")
         n_first = network.layer_sizes[1]
         network.weights[0] *= ((2 * n + n_first) / (n + n_first)) ** 0.5
@@ -128,20 +134,23 @@ class Oracle:
         length = states[0] @ states[0]  # with the bias's 1
         rate = self.rate or 0.1 * min(1, (3 / length) ** 0.5)
         if self.loss == "cross-entropy":
-            target, found = np.eye(len(mixed))[y], [each[y] for each in outputs]
+            found = [each[y] for each in outputs]
+            own, linear = (each - np.eye(len(mixed))[y] for each in outputs[::2])
         else:
             self.answers.append(y)
             target = np.clip((y - np.mean(self.answers)) / (np.std(self.answers) or 1), -5, 5)
             if self.steps <= 200 or self.steps % 4 == 0:
-                self.error += max(0.01, 1 / self.steps) * ((mixed[0] - target) ** 2 - self.error)
-            found = [np.exp(-((z[0] - target) ** 2) / 2 / (self.error + 1e-30)) for z in outputs]
+                error = 2 * huber(mixed[0] - target)[0]
+                self.error += max(0.01, 1 / self.steps) * (error - self.error)
+            losses, (own, _, linear) = zip(*(huber(each - target) for each in outputs))
+            found = [np.exp(-loss[0] / (self.error + 1e-30)) for loss in losses]
         if self.steps <= 200 or self.steps % 4 == 0:
             self.shares *= np.maximum(found, 1e-4)
             self.shares = 0.995 * self.shares / self.shares.sum() + 0.005 / 3
-        gradient = w * np.outer(outputs[2] - target, states[0])
+        gradient = w * np.outer(linear, states[0])
         self.squares = np.minimum(self.squares + gradient**2, 100)
         self.linear -= 0.1 * gradient / (self.squares + 0.1) ** 0.5
-        delta = w * (outputs[0] - target)
+        delta = w * own
         for i in reversed(range(len(self.layers))):
             below = (delta @ self.layers[i])[:-1]
             self.layers[i] -= rate * np.outer(delta, states[i])

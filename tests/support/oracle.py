@@ -11,7 +11,7 @@ from mlpcore.backends.base import TrainingResult
 from mlpcore.backends.cuda.plan import DeviceLimits
 from mlpcore.backends.reference import ReferenceBackend
 from mlpcore.network import Network
-from mlpcore.network.activation import ACTIVATIONS, ALL_LOSSES, LEAST_SQUARES, LOSSES
+from mlpcore.network.activation import ACTIVATIONS, ALL_LOSSES, HUBER, LOSSES
 
 #: Every activation with every loss.
 KINDS = list(product(ACTIVATIONS, LOSSES))
@@ -140,8 +140,8 @@ class Problem(NamedTuple):
             own = self.ground == "own"
             images = on_ground(images, uniform(self.seed + 1, n) if own else self.ground, self.seed)
         labels = rng.integers(0, min(self.sizes[-1], 256), n).astype(np.uint8)
-        if self.loss == LEAST_SQUARES:
-            labels = uniform(self.seed + 2, n, self.sizes[-1])
+        if self.loss == HUBER:
+            labels = 4 * uniform(self.seed + 2, n, self.sizes[-1])  # most errors exceed 1
         order = rng.integers(0, n, 2 * n).astype(np.int32)
         images[rng.random(images.shape) < self.zeros] = 0
         mix = None if self.weights is None else np.array(WEIGHTS[self.weights], np.float32)
@@ -206,7 +206,7 @@ def check_training(reference, problem, *engines):
     by all engines: these are backends, and steppers as `StepperEngine`."""
     rate, n = problem.rate, 2 * problem.n
     on_cpus = all(engine.can_weight for engine in engines)
-    if problem.loss == LEAST_SQUARES and not on_cpus:
+    if problem.loss == HUBER and not on_cpus:
         problem = problem._replace(loss="squared")
     images, labels, order, weights = problem.samples()
     more = {"target": problem.target, "weight_decay": problem.weight_decay * on_cpus}

@@ -33,7 +33,7 @@ from mlpcore.data.on_disk import BytesOnDisk
 from mlpcore.data.pixels import PixelSpec, batches
 from mlpcore.errors import InputError
 from mlpcore.network import Network
-from mlpcore.network.activation import LEAST_SQUARES
+from mlpcore.network.activation import HUBER
 from mlpcore.typing import AnyArray, BackendArray, DTypeLike, Float32Array, Float64Array
 
 #: The host sorts more images faster than a device, which compares all pairs.
@@ -102,7 +102,7 @@ class CudaBackend(Backend):
         return result
 
     def load(self, network: Network) -> DeviceNetwork:
-        self.check_option("loss least-squares", network.loss == LEAST_SQUARES or None)
+        self.check_option("loss huber", network.loss == HUBER or None)
         self.notice = None
         if self.schedule == "resident":
             hidden, output = activations(network)
