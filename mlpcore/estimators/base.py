@@ -174,9 +174,9 @@ class OnlineMLP(BaseEstimator):  # type: ignore[misc]
         """See `fit` of the subclasses."""
         again = self.warm_start and hasattr(self, "_network")
         check_parameters(self)
-        inputs, targets = check_samples(self, X, y, reset=not again)
-        # A copy, so that this one stays as it is if training fails.
+        # A copy, so that this one stays as it is if a check or the training fails.
         mlp = copy_of(self) if again else self._new()
+        inputs, targets = check_samples(mlp, X, y, reset=not again)
         mlp._learn_targets(targets, sample_weight, again)
         if again:
             mlp.best_validation_score_ = None

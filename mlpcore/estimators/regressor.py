@@ -194,7 +194,7 @@ class OnlineMLPRegressor(RegressorMixin, OnlineMLP):  # type: ignore[misc]
             found = " x ".join(map(str, targets.shape[1:])) or "1"
             raise InputError(f"y holds {found} numbers a sample: expected {self._n_outputs}")
         greatest = np.abs(numbers).max()
-        if greatest > GREATEST_TARGET:
+        if not greatest <= GREATEST_TARGET:  # NaN, too, which None becomes
             raise InputError(f"y holds {greatest:.4g}: expected numbers up to {GREATEST_TARGET:g}")
         return numbers
 

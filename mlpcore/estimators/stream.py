@@ -115,6 +115,7 @@ class _StreamMLP:
             raise InputError(f"y of {len(answers)}: expected one for each of {len(rows)} rows of X")
         for x, each in zip(rows, answers):
             self._network.check(x, each)
+        check_whole("max_features", self.max_features, 1, MAX_WIDTH)
         if len({*X.columns, *self._network.columns}) > self.max_features:
             raise InputError(
                 f"X of {len(X.columns)} columns: expected {self.max_features} features in all at "
@@ -212,18 +213,27 @@ class StreamMLPClassifier(_StreamMLP, MiniBatchClassifier):  # type: ignore[misc
 
     def _labels(self) -> Collection[Hashable]:
         labels, weights = self.classes, self.class_weight
-        if isinstance(labels, str) or not isinstance(labels, Collection | None):
+        # The order of a set of texts differs from process to process.
+        if isinstance(labels, str | set | frozenset) or not isinstance(labels, Collection | None):
             raise InputError(f"classes {labels!r}: expected a list of labels or None")
-        if not isinstance(weights, Mapping | None):
+        if weights is not None:
+            self._factor(weights, None)  # refuses what is no dictionary
+            for label in weights:
+                self._factor(weights, label)
+        return () if labels is None else list(labels)
+
+    def _factor(self, weights: Any, label: Hashable) -> float:
+        """The factor of a label. It is checked at each sample, because River mutates attributes."""
+        if not isinstance(weights, Mapping):
             raise InputError(f"class_weight {weights!r}: expected a dictionary of weights or None")
-        for label, weight in (weights or {}).items():
-            _check_weight(f"class_weight of {label!r}", weight)
-        return () if labels is None else labels
+        factor = weights.get(label, 1.0)
+        _check_weight(f"class_weight of {label!r}", factor)
+        return float(factor)
 
     def learn_one(self, x: Any, y: Hashable, w: float = 1.0) -> None:
         if self.class_weight is not None and isinstance(y, Hashable):
             _check_weight("w", w)
-            w *= self.class_weight.get(y, 1.0)
+            w = float(w) * self._factor(self.class_weight, y)
         super().learn_one(x, y, w)
 
     def predict_one(self, x: Any) -> Any:

@@ -17,10 +17,11 @@ import numpy as np
 
 from mlpcore import backends
 from mlpcore.backends.affine import N_LABELS
-from mlpcore.checks import NUMBERS, check_array_like
+from mlpcore.checks import NUMBERS, check_array_like, check_whole
 from mlpcore.errors import InputError, brief
 from mlpcore.estimators.unstable_steps import UNSTABLE
 from mlpcore.network.activation import HUBER
+from mlpcore.network.architecture import MAX_WIDTH
 from mlpcore.network.standardisation import Standardisation
 
 from mlpcore.backends.cpu_simd cimport mlp_mixture, mlp_mixture_share, mlp_wanted
@@ -602,6 +603,7 @@ cdef class StreamNetwork:
             self._check_length(features.n)
         if not self.numeric:
             self._check_label(y)
+        check_whole("max_features", max_features, 1, MAX_WIDTH)  # River mutates attributes
         if n > max_features:
             raise InputError(
                 f"x has {len(features.new)} new features beside the {len(self.columns)} known: "

@@ -27,11 +27,12 @@ from sklearn.utils.validation import _check_sample_weight, validate_data
 from mlpcore.backends.affine import N_LABELS
 from mlpcore.backends.arguments import MAX_SIDE
 from mlpcore.backends.simd import MAX_THREADS
-from mlpcore.checks import check_array_like, check_rate, check_real, check_whole
+from mlpcore.checks import check_array_like, check_choice, check_rate, check_real, check_whole
 from mlpcore.cpu import cores_beside_others
 from mlpcore.data.arrays import check_lossless
 from mlpcore.deformation.parameters import IDENTITY, DeformationParameters
 from mlpcore.errors import InputError, brief
+from mlpcore.network.activation import LOSSES
 from mlpcore.training.config import MAX_EPOCHS
 from mlpcore.typing import AnyArray, Float32Array, UInt8Array
 
@@ -58,10 +59,18 @@ def check_parameters(mlp: Any) -> None:
     if mlp.n_iter_no_change != math.inf:  # which stops nothing
         check_whole("n_iter_no_change", mlp.n_iter_no_change, 1, MAX_EPOCHS)
     check_real("tol", mlp.tol)
+    if math.isnan(mlp.tol):
+        raise InputError("tol nan: expected a number")
     if not is_auto(mlp.alpha):
         check_real("alpha", mlp.alpha)
         if not 0 <= mlp.alpha < math.inf:
             raise InputError(f"alpha {mlp.alpha}: expected 0 or more, and finite, or 'auto'")
+    for name in ("early_stopping", "warm_start", "verbose"):
+        value = getattr(mlp, name)
+        if not isinstance(value, int | np.bool_ | None):  # a text such as "no" is true
+            raise InputError(f"{name} {brief(value)}: expected True or False")
+    if not is_regressor(mlp):
+        check_choice("loss", mlp.loss, LOSSES)
 
 
 def is_auto(alpha: Any) -> bool:
@@ -143,9 +152,14 @@ def are_similar(labels: AnyArray, similar_labels: Any) -> NDArray[np.bool_]:
 def check_classes(classes: ArrayLike, name: str) -> AnyArray:
     """The distinct classes, sorted, if there are 2 or more and a byte can number them."""
     given, classes = classes, np.asarray(classes)
+    if classes.ndim == 0 or (classes.dtype.kind == "f" and np.isnan(classes).any()):
+        raise InputError(f"{name} {brief(given)}: expected a list of labels")
     if isinstance(given, list):
         check_lossless(name, classes, given)
-    classes = np.unique(classes)
+    try:
+        classes = np.unique(classes)
+    except TypeError:
+        raise InputError(f"{name} {brief(given)}: expected labels that can be sorted") from None
     if not 2 <= len(classes) <= N_LABELS:
         number = "1 class" if len(classes) == 1 else f"{len(classes):,} classes"
         raise InputError(f"{name} holds {number}: expected 2 to {N_LABELS}")
@@ -274,6 +288,8 @@ def check_samples(mlp: Any, X: Any, y: Any, reset: bool) -> tuple[Float32Array, 
     check_array_like("X", X)
     if y is not None:  # which scikit-learn refuses
         check_array_like("y", y)
+    if issparse(y):
+        raise InputError("y is a sparse matrix: expected an array")
     given, numbers = y, is_regressor(mlp)
     more = {"multi_output": True, "y_numeric": True} if numbers else {}
     X, y = validate_data(mlp, X, y, reset=reset, **more, **INPUTS)

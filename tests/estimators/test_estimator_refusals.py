@@ -33,7 +33,10 @@ PARAMETERS = {
         "alpha": [-1, float("inf"), "small"],
         "validation_fraction": [0, 1, None],
         "n_iter_no_change": [0],
-        "tol": ["small"],
+        "tol": ["small", math.nan],
+        "loss": ["huber"],
+        "warm_start": ["no"],
+        "verbose": [0.5],
         "random_state": [-1, "x"],
         "deformation": [True, DeformationParameters(similar_labels=7)],
         "image_shape": [None, (5, 5), 35, (5, -7)],
@@ -58,7 +61,7 @@ PARAMETERS = {
     "stream": {
         "hidden_layer_sizes": [(0,), "wide"],
         "learning_rate": [0, "fast"],
-        "classes": [3, "ab", [[1]], range(257)],
+        "classes": [3, "ab", {"a", "b"}, [[1]], range(257)],
         "class_weight": ["balanced", {1: -1.0}, {1: "2"}, {1: math.nan}],
         "max_features": [0],
         "seed": [-1],
@@ -117,6 +120,7 @@ def overflow():
 CALLS = [
     (part(X, Y, None), "^classes None.*expected"),
     (part(X, Y, [1]), "^classes holds 1 class: expected"),
+    *((part(X, Y, bad), "^classes .*expected") for bad in ({0, 1, 2}, [0, 1, math.nan], [0, None])),
     (part(X, Y, [0, 1]), r"^y holds 2: expected one of \[0, 1\]"),
     (lambda: part(X[:1], Y[:1])().partial_fit(np.full((1, 35), np.nan), Y[:1]), "NaN"),
     (lambda: part(X[:1], Y[:1])().partial_fit(X[:1], [7]), r"^y holds 7: expected one of"),
@@ -127,6 +131,8 @@ CALLS = [
     (part(X, Y, [1, "1", 2]), "^classes holds the label 1, which becomes '1'"),
     (fit(X[:4], [1, "1", 2, 2]), "^y holds the label 1, which becomes '1' beside the others"),
     *((fit(bad, Y), "^X is .*: expected an array") for bad in (None, "text", memoryview(X))),
+    (fit(X, csr_matrix(Y)), "^y is a sparse matrix: expected an array"),
+    (fit(X, Y, early_stopping="no"), "^early_stopping 'no': expected True or False"),
     (fit(X, "text"), "^y is 'text': expected an array"),
     (deform(np.ma.masked_less(IMAGES, 0)), "^X holds masked values: expected none"),
     (again(X, Y + 1), r"^y \[1, 2, 3\]: expected the known classes, \[0, 1, 2\]"),
@@ -215,6 +221,17 @@ def test_a_refused_sample_of_a_stream_teaches_nothing(before, x, other, words):
     assert pickle.dumps(model) == kept
 
 
+@pytest.mark.parametrize(
+    "name, value",
+    [("max_features", "few"), ("class_weight", "balanced"), ("class_weight", {1: -1})],
+)
+def test_attributes_of_a_stream_that_were_changed(name, value):
+    model = StreamMLPClassifier(classes=np.arange(2))
+    setattr(model, name, value)
+    with pytest.raises(ValueError, match=f"^{name} .*expected"):
+        model.learn_one([1.0], 1)
+
+
 @pytest.mark.parametrize("settings", [{"early_stopping": True}, {"class_weight": "balanced"}])
 def test_what_needs_all_samples_has_no_partial_fit(settings):
     mlp = make_mlp().set_params(**settings)
@@ -232,6 +249,9 @@ def test_a_failed_fit_keeps_the_fit_before_and_a_failed_partial_fit_no_network()
         for warm_start in (False, True):
             with pytest.raises(Diverged):
                 mlp.set_params(warm_start=warm_start).fit(X, Y)
+        with pytest.raises(ValueError, match="sample_weight"):
+            mlp.set_params(warm_start=False).fit(X[:, :5], Y, [1])
+        assert mlp.n_features_in_ == X.shape[1]
         assert same_weights(mlp.network_, before) and mlp.n_iter_ == 3
         with pytest.raises(Diverged):
             mlp.partial_fit(X, Y)

@@ -152,6 +152,7 @@ REFUSED = [
     (lambda: make_mlp().partial_fit(X[:1], [1]).partial_fit(X[:1], [np.nan]), "y holds NaN"),
     (lambda: make_mlp().partial_fit(X[:1], [1]).partial_fit(X[:1], ["1"]), "y has the type"),
     (lambda: make_mlp().fit(X, 1e200 * Y), r"y holds .*e\+2.*: expected numbers up to 1e\+140"),
+    (lambda: make_mlp().fit(X, [None] * len(X)), "^y holds nan: expected numbers up to"),
     (lambda: make_mlp(backend="cuda-less").fit(X, Y), "backend 'cuda-less'"),
     (lambda: make_mlp(alpha="large").fit(X, Y), "alpha"),
 ]
