@@ -67,8 +67,8 @@ def _ticks(side: UInt8Array, other: UInt8Array, line: Box) -> Float64Array:
         found = len(np.unique(np.rint(place[even])))
         if found >= max(PLACED * (n + 1), len(best)) and even.mean() > EXPLAINED:
             best = np.linspace(at[0], at[-1], n + 1)
-    if not len(best):
-        return best
+    if not len(best) or max(best[0], line.width - best[-1]) > (best[1] - best[0]) / 2:
+        return best[:0]  # of digits on a ruled line, which goes on
     near = np.rint(best).astype(int)[:, None] + np.arange(-3, 4)
     across = other[:, near.clip(0, line.width - 1)].any(axis=2).mean(axis=0) > PLACED
     return best + line.left if across.mean() < 0.5 else best[:0]

@@ -13,7 +13,7 @@ from mlpcore.data.components import MIN_SHARE, Box, Components, find_components
 from mlpcore.data.ink import Ink, stroke_level
 from mlpcore.data.lines import find_lines, without_lines
 from mlpcore.reading.boxes import in_lines, quantile
-from mlpcore.reading.marks import marks_of_line
+from mlpcore.reading.marks import UNKNOWN, marks_of_line
 from mlpcore.reading.segmentation import Field, number_field
 from mlpcore.typing import AnyArray
 
@@ -40,6 +40,9 @@ PALE = 0.5
 #: Neighbours share this part of the lower one's height, and are at most so many heights apart.
 BESIDE, NEAR = 0.4, 2.5
 
+#: Ink that is nearer to a digit, in heights, is no mark, but a piece of it that broke off.
+APART = 0.1
+
 #: Digits further apart than so many heights belong to two numbers.
 NUMBER_GAP = 1.0
 
@@ -64,6 +67,11 @@ def number_fields(ink: Ink) -> list[list[Field]]:
     for line in _text_lines([boxes[k] for k in digits], height):
         numbers = [digits[k] for k in line]
         marks = marks_of_line(numbers, others, boxes, height)
+        for k in [k for k in marks if _is_near(k, numbers, components, APART * height)]:
+            if k in numbers:
+                del marks[k]
+            else:
+                marks[k] = UNKNOWN
         pieces = sorted({*numbers, *marks}, key=lambda k: boxes[k].left + boxes[k].right)
         fields = []
         for word in _words(pieces, boxes, height):
@@ -95,6 +103,16 @@ def _digits(ink: Ink, components: Components) -> tuple[list[int], list[int], flo
     low = (height < LOWEST * usual) & dark & (components.areas >= SPECK * usual**2)
     digits = large[(sized & dark & ~edge)[large]]
     return digits.tolist(), np.flatnonzero(low).tolist(), usual
+
+
+def _is_near(k: int, digits: Sequence[int], components: Components, reach: float) -> bool:
+    """Whether ink of other digits is within reach of a component."""
+    box, r = components.boxes[k], round(reach)
+    rows, columns = (slice(max(0, each.start - r), each.stop + r) for each in box.slices)
+    labels = components.labels[rows, columns]
+    ball = cv2.getStructuringElement(cv2.MORPH_ELLIPSE, (2 * r + 1, 2 * r + 1))
+    near = labels[cv2.dilate((labels == k).astype(np.uint8), ball) > 0]
+    return bool(np.isin(near, [each for each in digits if each != k]).any())
 
 
 def _text_lines(boxes: Sequence[Box], height: float) -> list[list[int]]:

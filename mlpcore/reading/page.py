@@ -136,7 +136,8 @@ def read(
         if found := _boxes(large):
             level, boxes = large, found
     lines, n_unseen = _fields(level, boxes)
-    digits = [each.glyph.pixels for line in lines for field in line for each in field.segments]
+    fields = [field for line in lines for field in line]
+    digits = [each.glyph.pixels for field in fields for each in field.likely]
     quarters = quarter_turns(digits, lambda some: sureness(some, classifier))
     if quarters or columns or rows:
         level = level.turned(quarters)

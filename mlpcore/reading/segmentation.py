@@ -88,6 +88,12 @@ class Field(NamedTuple):
     is_number: bool = False
     doubt: float = 0.0
 
+    @property
+    def likely(self) -> list[Segment]:
+        """The digits that are the most probable by their shape and distance."""
+        n = len(self.segments)
+        return [self.segments[k] for k in best_sequence(self.n_parts, self.segments, [0] * n)[0]]
+
 
 class _Part(NamedTuple):
     """Ink between two cuts, or that of whole pieces.
