@@ -12,7 +12,11 @@ from mlpcore.backends import simd
 
 # Deadlines would make tests depend on the machine's speed.
 settings.register_profile(
-    "mlpcore", deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow]
+    "mlpcore",
+    deadline=None,
+    derandomize=True,
+    max_examples=75,
+    suppress_health_check=[HealthCheck.too_slow],
 )
 settings.register_profile(
     "torture",
