@@ -10,14 +10,7 @@ from albumentations.core.transforms_interface import DualTransform
 from albumentations.core.type_definitions import ALL_TARGETS
 
 from mlpcore.errors import InputError
-from mlpcore.transforms.single import (
-    Fill,
-    RandomMap,
-    axis_parameters,
-    check_fill,
-    image_of,
-    planes_of,
-)
+from mlpcore.transforms.single import Fill, RandomMap, axis_parameters, channels_last, check_fill
 from mlpcore.typing import AnyArray
 
 
@@ -76,16 +69,14 @@ class ElasticDeformation(DualTransform):  # type: ignore[misc]
 
     def apply(self, img: AnyArray, seed: int, **params: Any) -> AnyArray:
         """An image (h, w) or (h, w, channels), deformed."""
-        planes = planes_of(img)
-        return image_of(self._map(seed).image(planes, self.fill, len(planes)), img)
+        return channels_last(self._map(seed).image, img, self.fill)
 
     def apply_to_mask(self, mask: AnyArray, seed: int, **params: Any) -> AnyArray:
         """A mask (h, w) or (h, w, channels), moved along."""
         if mask.shape[:2] != params["shape"][:2]:
             found, size = (f"{h} x {w}" for h, w in (mask.shape[:2], params["shape"][:2]))
             raise InputError(f"a mask of {found} pixels: expected {size}, as the image has")
-        planes = planes_of(mask)
-        return image_of(self._map(seed).mask(planes, self.fill_mask, len(planes)), mask)
+        return channels_last(self._map(seed).mask, mask, self.fill_mask)
 
     def apply_to_keypoints(self, keypoints: AnyArray, seed: int, **params: Any) -> AnyArray:
         """Keypoints (k, 2 or more), x and y in pixels first, moved along."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -55,14 +55,10 @@ def check_fill(name: str, fill: Any) -> None:
         check_background(value, np.dtype(np.float32), name)
 
 
-def planes_of(image: AnyArray) -> AnyArray:
-    """A view (channels, h, w) of an image (h, w) or (h, w, channels)."""
-    return image[None] if image.ndim == 2 else np.moveaxis(image, -1, 0)
-
-
-def image_of(planes: AnyArray, like: AnyArray) -> AnyArray:
-    """Planes (channels, h, w) in the shape of the image `like`."""
-    return np.moveaxis(planes, 0, -1).reshape(like.shape)
+def channels_last(move: Callable[..., AnyArray], image: AnyArray, fill: Fill) -> AnyArray:
+    """An image (h, w) or (h, w, channels), moved by `RandomMap.image` or `RandomMap.mask`."""
+    planes = image[None] if image.ndim == 2 else np.moveaxis(image, -1, 0)
+    return np.moveaxis(move(planes, fill, len(planes)), 0, -1).reshape(image.shape)
 
 
 class RandomMap:

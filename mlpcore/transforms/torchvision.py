@@ -15,14 +15,7 @@ from torchvision.transforms.v2 import functional as F
 
 from mlpcore.checks import tensor_values
 from mlpcore.errors import InputError
-from mlpcore.transforms.single import (
-    Fill,
-    RandomMap,
-    axis_parameters,
-    check_fill,
-    image_of,
-    planes_of,
-)
+from mlpcore.transforms.single import Fill, RandomMap, axis_parameters, channels_last, check_fill
 from mlpcore.typing import AnyArray
 
 _KEYPOINTS = getattr(tv_tensors, "KeyPoints", ())  # newer than the oldest torchvision
@@ -101,10 +94,8 @@ class ElasticDeformation(Transform):  # type: ignore[misc]
         return tv_tensors.wrap(result, like=inpt) if type(inpt) is not torch.Tensor else result
 
     def _picture(self, picture: PIL.Image.Image, drawn: RandomMap) -> PIL.Image.Image:
-        pixels = np.asarray(picture)
-        planes, fill = planes_of(pixels), self._fill_of(type(picture))
         move = drawn.mask if picture.mode in _INDEXED else drawn.image
-        moved = image_of(move(planes, fill, len(planes)), pixels)
+        moved = channels_last(move, np.asarray(picture), self._fill_of(type(picture)))
         result = picture.copy()  # of any mode, and with its palette
         result.frombytes(moved.tobytes(), "raw", "1;8" if picture.mode == "1" else picture.mode)
         return result
