@@ -39,10 +39,7 @@ MAX_TEXT = MAX_BYTES // 4
 LABELS = "label", "labels", "class", "target", "y"
 
 #: The ground has a greater share of the lines at a corner; hardly any label has.
-MOST = 0.95
-
-#: The greatest pixel at one place is at least this share of the greatest of all.
-LEAST_REACH = 0.6
+MOST = 0.9
 
 
 def recognises(path: Path) -> bool:
@@ -137,32 +134,25 @@ def _is_head(fields: Sequence[str]) -> bool:
 def _place_of_labels(lines: Sequence[str], delimiter: str) -> int:
     """The column of the labels: 0 or -1.
 
-    Labels are text or whole numbers, of 2 to `MAX_CLASSES` values, fewer than lines. Where both
-    columns are, that of pixels reaches as far as the other pixels, or most of its values are one,
-    that of the ground, while those of labels come about as often as each other.
+    Labels are text or whole numbers, of 2 to `MAX_CLASSES` values, fewer than lines, and none of
+    them in more than `MOST` of the lines. A ValueError if both columns may be labels.
     """
-    reach, skewness = {}, {}
+    found = []
     for place, split in ((0, str.split), (-1, str.rsplit)):
         counts = Counter(split(line, delimiter, 1)[place].strip(' "\r\n') for line in lines)
         numbers = [*map(float, filter(_is_number, counts))]
         is_likely = 2 <= len(counts) <= min(MAX_CLASSES, len(lines) - 1)
-        is_likely &= max(counts.values(), default=0) <= MOST * len(lines)
-        if is_likely and all(number % 1 == 0 for number in numbers):
-            reach[place] = max(numbers, default=0)
-            skewness[place] = len(counts) * max(counts.values())
-    if len(reach) < 2:
-        return next(iter(reach), 0)
-    inner = (field for line in lines[:100] for field in line.split(delimiter)[1:-1])
-    top = max(map(float, filter(_is_number, inner)), default=0)
-    labels = [place for place in reach if not LEAST_REACH * top <= reach[place] <= top]
-    if len(labels) != 1:
-        labels = [place for place in reach if 2 * skewness[place] < skewness[-1 - place]]
-    if not labels:
+        if is_likely and max(counts.values()) <= MOST * len(lines):
+            if not numbers:
+                return place  # no pixel is text
+            if all(number % 1 == 0 for number in numbers):
+                found.append(place)
+    if len(found) > 1:
         raise ValueError(
-            "its labels may be in the first or in the last column; a first line that names the "
-            "columns tells, with 'label' for theirs"
+            "its labels may be in the first or in the last column; name the columns in a first "
+            "line, and that of the labels 'label'"
         )
-    return labels[0]
+    return found[0] if found else 0
 
 
 def _is_number(text: str) -> bool:

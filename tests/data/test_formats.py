@@ -151,15 +151,18 @@ def test_a_damaged_file_is_named(path, damage):
     assert str(file if file.suffix != ".npy" else path) in refusal(load, path)
 
 
-#: Labels of twelve lines, where the pixels at both ends have whole numbers from 0 to 200.
-LABELS = {"0": "abc", "0 and 7": (0, 7, 3), "beyond the pixels": (0, 500, 900)}
+#: Labels of twelve lines, and the pixels at both ends: any, no whole numbers, or mostly ground.
+LABELS = {
+    "text": ("abc", [0, 200, 30, 200, 8]),
+    "whole": ((0, 7, 3), [0.5, 200, 30]),
+    "more even than the ground": ((0, 7, 3), [0] * 44 + [9]),
+}
 
 
-@pytest.mark.parametrize("labels", LABELS.values(), ids=LABELS)
+@pytest.mark.parametrize(("labels", "pixels"), LABELS.values(), ids=LABELS)
 @pytest.mark.parametrize("last", [False, True])
-def test_without_a_head_labels_are_told_from_pixels(tmp_path, labels, last):
-    pixels = np.resize([0, 200, 30, 200, 8], (12, 4))
-    lines = [[*map(str, row)] for row in pixels]
+def test_without_a_head_labels_are_told_from_pixels(tmp_path, labels, pixels, last):
+    lines = [[*map(str, row)] for row in np.resize(pixels, (12, 4))[:, :: 1 if last else -1]]
     for k, line in enumerate(lines):
         line.insert(4 * last, str(labels[k % 3]))
     (tmp_path / "set.csv").write_text("".join(",".join(line) + "\n" for line in lines))
