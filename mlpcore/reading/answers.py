@@ -28,9 +28,6 @@ NUMBER_GAP = 0.5
 #: network is sure of the copy that it is given, also of half a digit.
 N_COPIES = 16
 
-#: Where another way to part a number is less improbable than by this logarithm, that is the doubt.
-MIN_LEAD, AMBIGUOUS = 1.0, 0.5
-
 #: So many digits without boxes of which so large a share is in doubt are print, and all in doubt.
 WORDS, PRINT = 8, 0.35
 
@@ -179,11 +176,9 @@ def _read(
 ) -> list[ReadDigit]:
     """The most probable digits of a field, and its marks, from left to right."""
     scores = np.log(np.maximum(probabilities.max(axis=1, initial=0), 1e-9))
-    sequence, margins = best_sequence(field.n_parts, field.segments, scores)
+    sequence = best_sequence(field.n_parts, field.segments, scores)
     found = [(field.segments[k].glyph.box, k) for k in sequence]
-    least = {
-        k: max(field.doubt, AMBIGUOUS * (margin < MIN_LEAD)) for k, margin in zip(sequence, margins)
-    }
+    least = dict.fromkeys(sequence, field.doubt)
     read: list[tuple[Box, Any, Float64Array, float]] = []
     for mark, box in field.marks:
         if mark == UNKNOWN and found:

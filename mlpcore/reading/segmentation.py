@@ -92,7 +92,7 @@ class Field(NamedTuple):
     def likely(self) -> list[Segment]:
         """The digits that are the most probable by their shape and distance."""
         n = len(self.segments)
-        return [self.segments[k] for k in best_sequence(self.n_parts, self.segments, [0] * n)[0]]
+        return [self.segments[k] for k in best_sequence(self.n_parts, self.segments, [0] * n)]
 
 
 class _Part(NamedTuple):
@@ -152,36 +152,23 @@ def number_field(
 
 def best_sequence(
     n_parts: int, segments: Sequence[Segment], scores: Sequence[float] | AnyArray
-) -> tuple[list[int], list[float]]:
+) -> list[int]:
     """The numbers of the segments that cover all parts with the greatest sum (Viterbi).
 
-    `scores` are the logarithms of the network's probabilities for the segments. The second list
-    has by how much each segment's best sequence exceeds the best one without it.
+    `scores` are the logarithms of the network's probabilities for the segments.
     """
-    totals = [s.prior + NETWORK * score for s, score in zip(segments, scores)]
-    before = np.full(n_parts + 1, -np.inf)
-    after = before.copy()
-    before[0] = after[n_parts] = 0
+    best = np.full(n_parts + 1, -np.inf)
+    best[0] = 0
     last = np.full(n_parts + 1, -1)
-    for k, (segment, total) in enumerate(zip(segments, totals)):
-        if before[segment.first] + total > before[segment.end]:
-            before[segment.end], last[segment.end] = before[segment.first] + total, k
-    for segment, total in zip(segments[::-1], totals[::-1]):
-        after[segment.first] = max(after[segment.first], total + after[segment.end])
-    through = [before[s.first] + total + after[s.end] for s, total in zip(segments, totals)]
-    sequence, margins, end = [], [], n_parts
+    for k, (segment, score) in enumerate(zip(segments, scores)):
+        total = best[segment.first] + segment.prior + NETWORK * score
+        if total > best[segment.end]:
+            best[segment.end], last[segment.end] = total, k
+    sequence, end = [], n_parts
     while end > 0:
-        k = int(last[end])
-        first = segments[k].first
-        others = [
-            sum_
-            for j, (each, sum_) in enumerate(zip(segments, through))
-            if j != k and each.first < end and first < each.end
-        ]
-        sequence.append(k)
-        margins.append(float(through[k] - max(others, default=-np.inf)))
-        end = first
-    return sequence[::-1], margins[::-1]
+        sequence.append(int(last[end]))
+        end = segments[sequence[-1]].first
+    return sequence[::-1]
 
 
 def _sheared(image: AnyArray, lean: float) -> AnyArray:
