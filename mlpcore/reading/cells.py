@@ -107,9 +107,11 @@ def _with_marks(cell: _Cell, usual: float) -> _Cell:
         known = {k: mark for k, mark in marks.items() if mark != UNKNOWN}
         return cell._replace(pieces=[k for k in pieces if k not in known], marks=known)
     middle = cell.box.height / 2 - MARGIN
-    mark = mark_at(extent, middle - usual / 2, middle + usual / 2)
-    if mark == UNKNOWN and extent.height >= LOWEST * usual:
-        return cell
+    mark = UNKNOWN  # as several pieces are, which may be a word
+    if len(cell.groups) == 1:
+        mark = mark_at(extent, middle - usual / 2, middle + usual / 2)
+        if mark == UNKNOWN and extent.height >= LOWEST * usual:
+            return cell
     # Alone, a point or a comma may be dirt.
     return cell._replace(pieces=[], marks={pieces[0]: mark if mark == "-" else UNKNOWN})
 

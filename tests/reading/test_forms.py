@@ -174,12 +174,12 @@ def test_numbers_in_small_boxes_leave_one_digit_in_each_large_one():
 
 def test_words_and_dirt_in_boxes_are_unknown():
     ink, centres = form(DIGITS[:12], 6, np.random.default_rng(1), box=(150, 60))
-    for (x, y), n, side in zip(centres[:3].astype(int), (9, 1, 1), (20, 8, 3)):
+    for (x, y), n, side in zip(centres[:4].astype(int), (9, 1, 1, 4), (20, 8, 3, 10)):
         ink[y - 26 : y + 26, x - 72 : x + 72] = 0
         for left in range(x - 6 * n, x + 6 * n, 12):
             ink[y - side // 2 : y + side // 2, left : left + min(side, 5)] = 1
     found = read(scan(ink))
-    assert [each.text for each in found.digits[:3]] == ["*?", "*?", "_"]
+    assert [each.text for each in found.digits[:4]] == ["*?", "*?", "_", "*?"]
 
 
 @pytest.mark.parametrize("options", [{}, {"columns": 8, "rows": 3}, {"columns": 8}, {"rows": 3}])
