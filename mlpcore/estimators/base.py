@@ -15,11 +15,10 @@ import numpy as np
 from msgspec import structs
 from scipy.sparse import issparse
 from sklearn.base import BaseEstimator
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from mlpcore import backends
 from mlpcore.backends.base import Backend
-from mlpcore.checks import check_array_like
 from mlpcore.deformation.parameters import IDENTITY, DeformationParameters
 from mlpcore.estimators.fitting import (
     FEW,
@@ -35,7 +34,6 @@ from mlpcore.estimators.fitting import (
     warn_of_training,
 )
 from mlpcore.estimators.validation import (
-    INPUTS,
     Samples,
     canonical,
     check_parameters,
@@ -44,6 +42,7 @@ from mlpcore.estimators.validation import (
     image_shape_of,
     seed_of,
     threads_of,
+    validated,
 )
 from mlpcore.network.activation import Activation, Init
 from mlpcore.network.architecture import hidden_layers_of
@@ -318,8 +317,7 @@ class OnlineMLP(BaseEstimator):  # type: ignore[misc]
         check_is_fitted(self, "_network")
         rows = float_rows(X, self)
         if rows is None:
-            check_array_like("X", X)
-            rows = canonical(validate_data(self, X, reset=False, **INPUTS))
+            rows = canonical(validated(self, X))
         cache = self._cache  # which another thread may drop
         if cache is not None and (rows.shape[0] <= FEW or issparse(rows)):
             outputs = cache.stepper.predict(rows)

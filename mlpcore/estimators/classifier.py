@@ -95,8 +95,9 @@ class OnlineMLPClassifier(ClassifierMixin, OnlineMLP):  # type: ignore[misc]
         2**64 - 1, gives the same weights bit for bit on the same backend with any `threads`.
     warm_start : bool, default=False
         Whether the next `fit` continues with the random numbers of the next epochs, as if it
-        were one long `fit`. Each goes all the way to a `learning_rate_end`, if there is one, and
-        to 0 with another `decay` than "factor".
+        were one long `fit`; with `early_stopping`, from the network with the highest accuracy.
+        Each goes all the way to a `learning_rate_end`, if there is one, and to 0 with another
+        `decay` than "factor".
     verbose : bool, default=False
         Whether `fit` prints a line for each epoch. Its validation error is that of all of X,
         undeformed, after the epoch.

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import dataclasses
 import math
+import numbers
+import sys
 import warnings
 from collections.abc import Collection
 from dataclasses import dataclass
@@ -48,23 +50,21 @@ MANY_CLASSES = 20
 
 
 def check_parameters(mlp: Any) -> None:
-    """Checks parameters of a classifier that `TrainingConfig` does not check by these names."""
+    """Checks parameters that `TrainingConfig` does not check by these names."""
     check_whole("max_iter", mlp.max_iter, 1, MAX_EPOCHS)
     check_rate("learning_rate_init", mlp.learning_rate_init)
     check_real("validation_fraction", mlp.validation_fraction)
     if not 0 < mlp.validation_fraction < 1:
-        raise InputError(
-            f"validation_fraction {mlp.validation_fraction}: expected a share between 0 and 1"
-        )
+        found = brief(mlp.validation_fraction)
+        raise InputError(f"validation_fraction {found}: expected a share between 0 and 1")
     if mlp.n_iter_no_change != math.inf:  # which stops nothing
         check_whole("n_iter_no_change", mlp.n_iter_no_change, 1, MAX_EPOCHS)
     check_real("tol", mlp.tol)
     if math.isnan(mlp.tol):
         raise InputError("tol nan: expected a number")
-    if not is_auto(mlp.alpha):
-        check_real("alpha", mlp.alpha)
-        if not 0 <= mlp.alpha < math.inf:
-            raise InputError(f"alpha {mlp.alpha}: expected 0 or more, and finite, or 'auto'")
+    is_number = isinstance(mlp.alpha, numbers.Real) and not isinstance(mlp.alpha, bool)
+    if not is_auto(mlp.alpha) and not (is_number and 0 <= mlp.alpha <= sys.float_info.max):
+        raise InputError(f"alpha {brief(mlp.alpha)}: expected 'auto', or 0 or more, and finite")
     for name in ("early_stopping", "warm_start", "verbose"):
         value = getattr(mlp, name)
         if not isinstance(value, int | np.bool_ | None):  # a text such as "no" is true
@@ -251,7 +251,7 @@ class Samples:
         except ValueError as error:
             raise InputError(
                 f"validation_fraction of {fraction} of {len(places)} samples: expected enough for "
-                f"each class in both parts; {error}"
+                f"both parts; {error}"
             ) from None
         return self._part(parts[0]), self._part(parts[1])
 
@@ -267,8 +267,15 @@ class Samples:
         return Samples(self.inputs[places], self.targets[places], weights)
 
 
-#: How scikit-learn checks inputs.
-INPUTS = {"dtype": np.float32, "order": "C", "accept_sparse": "csr"}
+def validated(mlp: Any, X: Any, *y: Any, reset: bool = False, **settings: Any) -> Any:
+    """X as float32, and y if it is given, as scikit-learn checks them."""
+    check_array_like("X", X)
+    settings |= {"dtype": np.float32, "order": "C", "accept_sparse": "csr"}
+    try:
+        return validate_data(mlp, X, *y, reset=reset, **settings)
+    except OverflowError as error:
+        names = "X or y" if y else "X"
+        raise InputError(f"{names}: {error}, expected numbers that float64 holds") from None
 
 
 def canonical(X: Any) -> Any:
@@ -285,15 +292,14 @@ def canonical(X: Any) -> Any:
 
 def check_samples(mlp: Any, X: Any, y: Any, reset: bool) -> tuple[Float32Array, AnyArray]:
     """Inputs (n, n_features), and labels (n,) or numbers (n,) or (n, n_outputs), to train on."""
-    check_array_like("X", X)
     if y is not None:  # which scikit-learn refuses
         check_array_like("y", y)
     if issparse(y):
         raise InputError("y is a sparse matrix: expected an array")
-    given, numbers = y, is_regressor(mlp)
-    more = {"multi_output": True, "y_numeric": True} if numbers else {}
-    X, y = validate_data(mlp, X, y, reset=reset, **more, **INPUTS)
-    if not numbers:
+    given, is_regression = y, is_regressor(mlp)
+    of_y = {"multi_output": is_regression, "y_numeric": is_regression}
+    X, y = validated(mlp, X, y, reset=reset, **of_y)
+    if not is_regression:
         if isinstance(given, list):
             check_lossless("y", y, given)
         check_classification_targets(y)
