@@ -54,7 +54,7 @@ STILL_FALLS = 0.1
 
 
 def copy_of(mlp: Any) -> Any:
-    """A copy of a fitted classifier that training it further leaves as it is."""
+    """A copy of a fitted estimator that training it further leaves as it is."""
     result = copy.copy(mlp)
     for name in ("_network", "loss_curve_", "validation_scores_"):
         setattr(result, name, copy.copy(getattr(result, name)))
@@ -62,9 +62,9 @@ def copy_of(mlp: Any) -> Any:
 
 
 class EpochRecord(Observer):
-    """Brings the fitted attributes of a classifier up to date after each epoch.
+    """Brings the fitted attributes of an estimator up to date after each epoch.
 
-    Then it calls functions with a copy of the estimators, and stops if one returns true.
+    Then it calls functions with a copy of the estimator, and stops if one returns true.
     """
 
     def __init__(self, mlp: Any, functions: Sequence[Callable[[Any, EpochMetrics], object]]):
@@ -87,7 +87,7 @@ class Plateau(Observer):
     Without such samples, it is the loss that falls no more; but with a deformation every epoch is
     new to the network, so its loss says less and stops nothing. The rule is that of scikit-learn's
     MLPClassifier: training stops after more than `n_iter_no_change` epochs in a row, none of which
-    was better than the best by `tol`. With held-out samples the classifier's scores are brought up
+    was better than the best by `tol`. With held-out samples the estimator's scores are brought up
     to date, and `best` is the network of the first epoch with the highest one.
     """
 
@@ -116,13 +116,7 @@ class Plateau(Observer):
 
 
 class LossLines(Observer):
-    """Prints the learning rate and the loss of each epoch. A context manager, as `Console` is."""
-
-    def __enter__(self) -> LossLines:
-        return self
-
-    def __exit__(self, *exception: object) -> None:
-        pass
+    """Prints the learning rate and the loss of each epoch."""
 
     def on_epoch_end(self, trainer: Trainer, metrics: EpochMetrics) -> None:
         """Prints a line."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from dataclasses import replace
 from typing import Any, ClassVar
 
@@ -161,11 +162,10 @@ class OnlineMLPRegressor(RegressorMixin, OnlineMLP):  # type: ignore[misc]
     def _stream_samples(
         self, inputs: Float32Array, targets: AnyArray, sample_weight: Any
     ) -> Samples:
-        numbers = self._columns(targets, first=not hasattr(self, "_moments"))
+        first = not hasattr(self, "_network")
+        numbers = self._columns(targets, first)
         weights = weights_of(sample_weight, None, targets, targets)
-        known = getattr(self, "_moments", None)
-        if known is None:
-            known = Moments(numbers[0], np.zeros(1 + 2 * numbers.shape[1]))
+        known = Moments(numbers[0], np.zeros(1 + 2 * numbers.shape[1])) if first else self._moments
         standardised, after = known.after(numbers, weights)
         return Samples(inputs, standardised.astype(np.float32), weights, after)
 
@@ -181,6 +181,7 @@ class OnlineMLPRegressor(RegressorMixin, OnlineMLP):  # type: ignore[misc]
     def _bounded(self, samples: Samples) -> Samples:
         squares = row_norms(samples.inputs, squared=True).astype(np.float64)
         bound = GREATEST_STEP / (self.learning_rate_init * (1 + squares))
+        bound = np.maximum(bound, np.finfo(np.float32).tiny)  # 0 would be no sample at all
         weights = 1.0 if samples.weights is None else samples.weights
         return replace(samples, weights=np.minimum(weights, bound).astype(np.float32))
 
@@ -214,7 +215,7 @@ class OnlineMLPRegressor(RegressorMixin, OnlineMLP):  # type: ignore[misc]
         return backend
 
     def _console(self) -> Any:
-        return LossLines()
+        return nullcontext(LossLines())
 
     def _for_export(self) -> RegressorNetwork:
         """The network and the names that `mlpcore.export` writes."""
