@@ -77,14 +77,18 @@ class _StreamMLP:
         Diverged
             When the network has become useless, because the learning rate is too high.
         """
-        if w != 1.0:
-            _check_weight("w", w)
-        loss = self._network.learn(x, y, self._rate(), w, self.max_features)
+        loss = self._network.learn(x, y, self._rate(), self._weight(y, w), self.max_features)
         if not math.isfinite(loss):
             raise Diverged(
                 f"training diverged at learning rate {self.learning_rate}: the loss is not "
                 "finite; expected a lower one, or None"
             )
+
+    def _weight(self, y: Any, w: float) -> float:
+        """The weight of a sample."""
+        if w != 1.0:
+            _check_weight("w", w)
+        return w
 
     def _rate(self) -> float:
         """The learning rate, which is 0 if the rule decides."""
@@ -107,20 +111,14 @@ class _StreamMLP:
         Raises
         ------
         InputError
-            When a row cannot be used, or the columns would exceed `max_features`; nothing is
-            learnt then.
+            When a row cannot be used, or names or labels would be too many; nothing is learnt then.
         """
         rows, answers = X.to_dict("records"), list(y)
         if len(rows) != len(answers):
             raise InputError(f"y of {len(answers)}: expected one for each of {len(rows)} rows of X")
-        for x, each in zip(rows, answers):
-            self._network.check(x, each)
-        check_whole("max_features", self.max_features, 1, MAX_WIDTH)
-        if len({*X.columns, *self._network.columns}) > self.max_features:
-            raise InputError(
-                f"X of {len(X.columns)} columns: expected {self.max_features} features in all at "
-                "most, see max_features"
-            )
+        for each in answers:
+            self._weight(each, 1.0)
+        self._network.check(zip(rows, answers), self.max_features)
         for x, each in zip(rows, answers):
             self.learn_one(x, each)
 
@@ -140,15 +138,14 @@ class _StreamMLP:
     @property
     def network_(self) -> Network | None:
         """The network that answers now."""
-        found = self._network.network
+        found = self._network.found
         return None if found is None else found[0]
 
     def _found(self) -> Any:
         """What is known, for an export."""
-        of = copy.copy(self._network)  # which other threads do not change
-        if (found := of.network) is None:
+        if (found := self._network.found) is None:
             raise InputError("an estimator that has learnt no sample: expected some before export")
-        return *found, tuple(map(str, of.columns)), of.labels
+        return found
 
     def __copy__(self) -> Any:
         return copy.deepcopy(self)  # a network belongs to one stepper
@@ -216,25 +213,21 @@ class StreamMLPClassifier(_StreamMLP, MiniBatchClassifier):  # type: ignore[misc
         # The order of a set of texts differs from process to process.
         if isinstance(labels, str | set | frozenset) or not isinstance(labels, Collection | None):
             raise InputError(f"classes {labels!r}: expected a list of labels or None")
-        if weights is not None:
-            self._factor(weights, None)  # refuses what is no dictionary
-            for label in weights:
-                self._factor(weights, label)
+        self._weight(None, 1.0)  # refuses what is no dictionary
+        for label in weights or ():
+            self._weight(label, 1.0)
         return () if labels is None else list(labels)
 
-    def _factor(self, weights: Any, label: Hashable) -> float:
-        """The factor of a label. It is checked at each sample, because River mutates attributes."""
+    def _weight(self, y: Any, w: float) -> float:
+        """The weight of a sample. All is checked each time, because River mutates attributes."""
+        w, weights = super()._weight(y, w), self.class_weight
+        if weights is None or not isinstance(y, Hashable):
+            return w
         if not isinstance(weights, Mapping):
             raise InputError(f"class_weight {weights!r}: expected a dictionary of weights or None")
-        factor = weights.get(label, 1.0)
-        _check_weight(f"class_weight of {label!r}", factor)
-        return float(factor)
-
-    def learn_one(self, x: Any, y: Hashable, w: float = 1.0) -> None:
-        if self.class_weight is not None and isinstance(y, Hashable):
-            _check_weight("w", w)
-            w = float(w) * self._factor(self.class_weight, y)
-        super().learn_one(x, y, w)
+        factor = weights.get(y, 1.0)
+        _check_weight(f"class_weight of {y!r}", factor)
+        return float(w) * float(factor)
 
     def predict_one(self, x: Any) -> Any:
         """The label that fits a sample best; None if no label is known yet."""
@@ -262,7 +255,7 @@ class StreamMLPClassifier(_StreamMLP, MiniBatchClassifier):  # type: ignore[misc
     @property
     def classes_(self) -> list[Any]:
         """The labels known, in the order of the outputs."""
-        return list(self._network.codes)
+        return list(self._network.labels)
 
     def _for_export(self) -> EstimatorNetwork:
         network, scaling, _, names, labels = self._found()

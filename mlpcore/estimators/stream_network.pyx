@@ -85,19 +85,16 @@ cdef inline bint tells_by_presence(const statistics *known, double total) noexce
             and known.mean * known.mean * known.count < FAR_FROM_ZERO * known.squares)
 
 
-cdef inline void find_scale(const statistics *known, double total, double *centre,
-                            double *factor) noexcept:
-    """An input is (value - centre) factor."""
-    centre[0], factor[0] = known.mean, known.factor
+cdef inline (double, double) scale_of(const statistics *known, double total) noexcept:
+    """The centre and the factor of an input, which is (value - centre) factor."""
     if tells_by_presence(known, total):
-        centre[0] = 0.0
-        factor[0] = inverse_root(known.squares / known.count + known.mean * known.mean)
+        return 0.0, inverse_root(known.squares / known.count + known.mean * known.mean)
+    return known.mean, known.factor
 
 
 cdef inline double scaled(const statistics *known, double value, double total) noexcept:
-    cdef double centre, factor
-    find_scale(known, total, &centre, &factor)
-    cdef double result = (value - centre) * factor
+    cdef (double, double) scale = scale_of(known, total)
+    cdef double result = (value - scale[0]) * scale[1]
     return -GREATEST if result < -GREATEST else GREATEST if result > GREATEST else result
 
 
@@ -118,8 +115,7 @@ cdef class Sample:
     cdef Features features
     cdef bytes memory
     cdef double *values  # (features.n,) in `memory`; NaN of an array's missing ones
-    cdef double target  # of a regressor
-    cdef double centre, scale  # the answer of a regressor is centre + scale output
+    cdef double target  # of a regressor, or its answer
 
 
 cdef class Model:
@@ -135,23 +131,28 @@ cdef class Model:
     cdef float[:, ::1] linear, squares, counts  # as in `mlp_mixture`, as the following
     cdef float[::1] further
     cdef double[::1] progress  # the shares, steps and error
+    cdef list arrays  # these six
     cdef Py_ssize_t n_in
     cdef int32_t[::1] active  # buffers, as the following
     cdef float[::1] values, rates, sums
 
-    def __init__(self, network):
+    def __init__(self, network, average=None):
         n_in, *hidden, n_out = network.layer_sizes
         self.n_in = n_in
+        average = network.copy() if average is None else average
         # Steppers for one core: more would wait for each other longer than they compute.
         cpu = backends.get("cpu", threads=1)
-        self.stepper, self.average = cpu.stepper(network), cpu.stepper(network.copy())
-        self.row, self.table = np.zeros(n_in + 1, np.float32), np.zeros((n_in + 1, 5))
+        self.stepper, self.average = cpu.stepper(network), cpu.stepper(average)
+        self.arrays = [
+            np.zeros((n_in + 1, 5)),
+            *(np.zeros((n_in + 1, n), np.float32) for n in (n_out, n_out, 1)),
+            np.zeros(sum(hidden) + len(hidden) + 1, np.float32),
+            np.array(3 * [1.0 / 3.0] + [0.0, 1.0]),
+        ]
+        self.table, self.linear, self.squares, self.counts, *rest = self.arrays
+        self.further, self.progress = rest
+        self.row = np.zeros(n_in + 1, np.float32)
         self.row[n_in] = 1.0
-        self.linear = np.zeros((n_in + 1, n_out), np.float32)
-        self.squares = np.zeros((n_in + 1, n_out), np.float32)
-        self.counts = np.zeros((n_in + 1, 1), np.float32)
-        self.further = np.zeros(sum(hidden) + len(hidden) + 1, np.float32)
-        self.progress = np.array(3 * [1.0 / 3.0] + [0.0, 1.0])
         self.active = np.empty(n_in + 1, np.int32)
         self.values, self.rates, self.sums = (
             np.empty(n, np.float32) for n in (n_in, network.n_layers, 3 * n_out)
@@ -172,12 +173,11 @@ cdef class Model:
         """
         take_steps(other.stepper, self.stepper)
         take_steps(other.average, self.average)
-        memcpy(&self.table[0, 0], &other.table[0, 0], sizeof(statistics) * other.n_in)
-        memcpy(&self.table[self.n_in, 0], &other.table[other.n_in, 0], sizeof(statistics))
-        copy_rows(other.counts, self.counts)
-        memcpy(&self.further[0], &other.further[0], sizeof(float) * self.further.shape[0])
+        copy_rows(other.table, self.table)
         copy_rows(other.linear, self.linear)
         copy_rows(other.squares, self.squares)
+        copy_rows(other.counts, self.counts)
+        memcpy(&self.further[0], &other.further[0], sizeof(float) * self.further.shape[0])
         memcpy(&self.progress[0], &other.progress[0], sizeof(double) * self.progress.shape[0])
 
     cdef statistics *known(self, Py_ssize_t column) noexcept:
@@ -189,23 +189,14 @@ cdef class Model:
         result.take(self)
         return result
 
-    def __reduce__(self):  # of a copy, which does not learn
-        self.stepper.store(self.stepper.model)
-        self.average.store(self.average.model)
-        return Model, (self.stepper.model,), (self.average.model, self.arrays())
+    # The following are for copies, whose networks have the weights of their steppers.
 
-    def __setstate__(self, state):
-        cdef Network average
-        average, arrays = state
-        copy_weights(&average.c, &self.average.model.c)
-        self.average.load()
-        for target, source in zip(self.arrays(), arrays):
+    def __reduce__(self):
+        return Model, (self.stepper.model, self.average.model), self.arrays
+
+    def __setstate__(self, arrays):
+        for target, source in zip(self.arrays, arrays):
             target[...] = source
-
-    cdef list arrays(self):
-        views = [self.linear, self.squares, self.counts]
-        vectors = [self.further, self.progress]
-        return [*map(np.asarray, views), *map(np.asarray, vectors), np.asarray(self.table)]
 
     @cython.wraparound(True)
     def network(self, n_in):
@@ -216,9 +207,7 @@ cdef class Model:
         """
         cdef int is_own
         share = np.float32(mlp_mixture_share(&self.progress[0], &is_own))
-        cdef CStepper answers = self.stepper if is_own else self.average
-        answers.store(answers.model)
-        own = answers.model
+        own = self.stepper.model if is_own else self.average.model
         linear = np.asarray(self.linear)
         n_out = linear.shape[1]
         rows, biases = linear[:n_in].T, linear[-1]
@@ -240,25 +229,15 @@ cdef class Model:
         result.biases[-1] = share * own.biases[-1]
         return result
 
-    cdef void find_answer(self, double *centre, double *scale) noexcept:
-        """What a regressor answers is centre + scale output."""
-        cdef statistics *target = self.known(self.n_in)
-        centre[0], scale[0] = target.mean, 1.0 / target.factor if target.factor else 0.0
-
-    def answer(self):
+    cdef (double, double) targets(self) noexcept:
         """The mean and the deviation of a regressor's targets."""
-        cdef double centre = 0.0, scale = 0.0
-        self.find_answer(&centre, &scale)
-        return centre, scale
+        cdef statistics *target = self.known(self.n_in)
+        return target.mean, 1.0 / target.factor if target.factor else 0.0
 
     def standardisation(self, n_in):
         """The formula by which the first inputs are made."""
-        cdef double centre = 0.0, factor = 0.0
         cdef Py_ssize_t k
-        scales = []
-        for k in range(n_in):
-            find_scale(self.known(k), self.progress[STEPS], &centre, &factor)
-            scales.append((centre, factor))
+        scales = [scale_of(self.known(k), self.progress[STEPS]) for k in range(n_in)]
         means, factors = zip(*scales) if scales else ((), ())
         return Standardisation(means, factors, GREATEST)
 
@@ -284,14 +263,13 @@ cdef class StreamNetwork:
     ----------
     columns : dict
         The input of each feature, in their order.
-    codes : dict
-        The output of each label, in their order.
     labels : list
-        The labels in this order.
+        The labels in the order of the outputs.
     """
 
-    cdef readonly dict columns, codes
+    cdef readonly dict columns
     cdef readonly list labels
+    cdef dict codes
     cdef tuple hidden
     cdef object seed
     cdef bint named, numeric
@@ -304,7 +282,7 @@ cdef class StreamNetwork:
         self.hidden, self.seed, self.numeric = hidden, seed, labels is None
         self.columns, self.codes, self.named = {}, {}, False
         for label in labels or ():
-            self._check_label(label)
+            self._check_label(label, self.codes)
             self.codes.setdefault(label, len(self.codes))
         self.labels = list(self.codes)
         self.lock, self.locked = threading.RLock(), False
@@ -324,17 +302,26 @@ cdef class StreamNetwork:
         """
         cdef Sample sample = self._read(x)
         cdef double loss
-        self._check_answer(sample, y)
+        self._check_answer(sample, y, self.codes)
         if weight > 1:
             weight = self._stable(sample, rate, weight)
         while not self._step(sample, 0 if self.numeric else self.codes.get(y, N_LABELS), rate,
                              weight, &loss):
-            self._grow(sample, y, max_features)
+            self._exclusively(self._add, sample.features, y, max_features)
+            sample.features = self._find(sample.features.names, sample.features.named)
         return loss
 
-    def check(self, x, y):
-        """Raise the InputError of `learn`, unless it is one of too many names."""
-        self._check_answer(self._read(x), y)
+    def check(self, samples, max_features):
+        """Raise the InputError of `learn` for any of some pairs (x, y) that are learnt in turn."""
+        cdef Sample sample
+        names, labels = set(), set(self.codes)
+        for x, y in samples:
+            sample = self._read(x)
+            self._check_answer(sample, y, labels)
+            names.update(sample.features.new)
+            if not self.numeric:
+                labels.add(y)
+        self._check_room(len(names), max_features)
 
     cdef double _stable(self, Sample sample, double rate, double weight) except -1.0:
         """The weight, or the greatest one whose step is stable, of which a warning tells."""
@@ -346,7 +333,7 @@ cdef class StreamNetwork:
         warnings.warn(
             f"w gives the sample the weight {weight:.4g}, which makes the step at learning_rate "
             f"{rate:.4g} unstable: the sample is learnt with the weight {greatest:.2g}",
-            stacklevel=3,
+            stacklevel=2,  # the line that calls `learn_one`
         )
         return greatest
 
@@ -363,9 +350,7 @@ cdef class StreamNetwork:
         while True:
             outputs = np.empty(self.model.stepper.n_classes, np.float32)
             if self._predict(sample, outputs):
-                if not self.numeric:
-                    return outputs
-                return sample.centre + sample.scale * float(outputs[0])
+                return sample.target if self.numeric else outputs
             sample.features = self._find(sample.features.names, sample.features.named)
 
     # Nothing in the following four functions runs Python code, so they are atomic.
@@ -382,7 +367,7 @@ cdef class StreamNetwork:
             return False
         if len(features.new) or features.end > model.n_in:
             return False
-        self._write(sample, True)
+        self._write(sample, True, True)
         if self.numeric:
             known = model.known(model.n_in)
             known[0] = learnt(known[0], sample.target, model.progress[STEPS] + 1.0)
@@ -394,18 +379,12 @@ cdef class StreamNetwork:
     cdef double _square(self, Sample sample) noexcept:
         """The squared norm of the inputs with which a sample is learnt."""
         cdef Model model = self.model
-        cdef Py_ssize_t k, column
-        cdef double value, square = 0.0, total
-        cdef statistics known
-        if model is None:
-            return 0.0
-        total = model.progress[STEPS] + 1.0
-        for k in range(sample.features.n):
-            column = sample.features.columns[k]
-            if 0 <= column < model.n_in and sample.values[k] == sample.values[k]:  # others are 0
-                known = learnt(model.known(column)[0], sample.values[k], total)
-                value = scaled(&known, sample.values[k], total)
-                square += value * value
+        cdef Py_ssize_t k
+        cdef double square = 0.0
+        if model is not None:
+            self._write(sample, True, False)
+            for k in range(model.n_in):
+                square += <double>model.row[k] * model.row[k]
         return square
 
     cdef bint _predict(self, Sample sample, float[::1] outputs) noexcept:
@@ -415,16 +394,20 @@ cdef class StreamNetwork:
             return False
         if outputs.shape[0] != model.stepper.n_classes:
             return False
-        self._write(sample, False)
-        model.find_answer(&sample.centre, &sample.scale)
+        self._write(sample, False, False)
         model.stepper.outputs(&model.c, &model.row[0], &outputs[0])
+        sample.target = model.targets()[0] + model.targets()[1] * outputs[0]
         return True
 
-    cdef void _write(self, Sample sample, bint learn) noexcept:
-        """Write the inputs of a sample, and learn its statistics if wanted."""
+    cdef void _write(self, Sample sample, bint learn, bint keep) noexcept:
+        """Write the inputs of a sample.
+
+        Those of one to learn are scaled by statistics that count it, which are kept if wanted.
+        """
         cdef Features features = sample.features
         cdef Model model = self.model
-        cdef statistics *known = model.known(0)
+        cdef statistics *known
+        cdef statistics new
         cdef Py_ssize_t k, column, capacity = model.n_in
         cdef const double *values = sample.values
         cdef const Py_ssize_t *columns = features.columns
@@ -439,9 +422,13 @@ cdef class StreamNetwork:
             if values[k] != values[k]:
                 row[column] = 0.0
                 continue
+            known = model.known(column)
             if learn:
-                known[column] = learnt(known[column], values[k], total)
-            row[column] = <float>scaled(&known[column], values[k], total)
+                new = learnt(known[0], values[k], total)
+                if keep:
+                    known[0] = new
+                known = &new
+            row[column] = <float>scaled(known, values[k], total)
 
     # ---- reading ---------------------------------------------------------------------
 
@@ -549,9 +536,9 @@ cdef class StreamNetwork:
         if self.columns and n != len(self.columns):
             raise InputError(f"x of {n} numbers: expected {len(self.columns)}, as before")
 
-    cdef _check_answer(self, Sample sample, y):
+    cdef _check_answer(self, Sample sample, y, known):
         if not self.numeric:
-            self._check_label(y)
+            self._check_label(y, known)
             return
         try:
             sample.target = number_of(y)
@@ -560,17 +547,23 @@ cdef class StreamNetwork:
         if not sample.target * sample.target < MAX_SQUARE:
             raise InputError(f"y {y}: expected a finite number, less than 1e38")
 
-    def _check_label(self, y):
+    def _check_label(self, y, known):
         try:
-            if y in self.codes:
+            if y in known:
                 return
         except TypeError:
             raise InputError(f"y {brief(y)}: expected a hashable label") from None
         if y is None or y != y:
             raise InputError(f"y {y}: expected a label")
-        if len(self.codes) == N_LABELS:
+        if len(known) == N_LABELS:
+            raise InputError(f"y {brief(y)}: expected at most {N_LABELS} different labels")
+
+    def _check_room(self, n_new, max_features):
+        check_whole("max_features", max_features, 1, MAX_WIDTH)  # River mutates attributes
+        if len(self.columns) + n_new > max_features:
             raise InputError(
-                f"y {brief(y)}: expected at most {N_LABELS} different labels"
+                f"x has {n_new} new features beside the {len(self.columns)} known: "
+                f"expected {max_features} in all at most, see max_features"
             )
 
     # ---- growth and copies -----------------------------------------------------------
@@ -579,36 +572,25 @@ cdef class StreamNetwork:
         """Call a function while no other thread adds names or labels."""
         with self.lock:
             if self.locked:  # by this thread
-                raise RuntimeError(
-                    "a name or a label uses the classifier that is just learning it"
-                )
+                raise RuntimeError("a name or a label uses the learner that is just learning it")
             self.locked = True
             try:
                 return work(*arguments)
             finally:
                 self.locked = False
 
-    cdef _grow(self, Sample sample, y, max_features):
+    def _add(self, Features features, y, max_features):
         """Add the names and the label of a sample."""
-        cdef Features features = sample.features
-        self._exclusively(self._add, features.names, features.named, y, max_features)
-        sample.features = self._find(features.names, features.named)
-
-    def _add(self, list names, bint named, y, max_features):
-        cdef Features features = self._find(names, named)  # again, for others may have added some
+        cdef bint named = features.named
+        features = self._find(features.names, named)  # again, for others may have added some
         cdef Py_ssize_t n = len(self.columns) + len(features.new)
         cdef Py_ssize_t capacity = 0 if self.model is None else self.model.n_in
-        self._check_kind(names, named)
+        self._check_kind(features.names, named)
         if not named:
             self._check_length(features.n)
         if not self.numeric:
-            self._check_label(y)
-        check_whole("max_features", max_features, 1, MAX_WIDTH)  # River mutates attributes
-        if n > max_features:
-            raise InputError(
-                f"x has {len(features.new)} new features beside the {len(self.columns)} known: "
-                f"expected {max_features} in all at most, see max_features"
-            )
+            self._check_label(y, self.codes)
+        self._check_room(len(features.new), max_features)
         # As if sorted in the dictionary, so that the order there does not matter.
         new = features.new
         if named:
@@ -632,38 +614,37 @@ cdef class StreamNetwork:
         if not self.numeric:
             self.codes.setdefault(y, len(self.codes))
             self.labels = list(self.codes)
-        if model is not None:
-            self._move(model)
-
-    cdef void _move(self, Model model) noexcept:
-        """Go on with a larger model. Nothing here runs Python code."""
+        if model is None:
+            return
         if self.model is not None:
             model.take(self.model)
-        self.model = model
+        self.model = model  # before any other Python code runs
 
     def __reduce__(self):
-        state = self._exclusively(self._state)
-        return StreamNetwork, (self.hidden, self.seed, None if self.numeric else self.labels), state
+        labels, *state = self._exclusively(self._state)
+        return StreamNetwork, (self.hidden, self.seed, None if self.numeric else labels), state
 
     def _state(self):
         model = None if self.model is None else self.model.copy()
-        return self.named, dict(self.columns), model
+        return self.labels, self.named, dict(self.columns), model
 
     def __setstate__(self, state):
         self.named, self.columns, self.model = state
         self._find([], self.named)
 
     @property
-    def network(self):
-        """The network that answers now, how its inputs are made, and `Model.answer`.
+    def found(self):
+        """What is known: the network that answers now, and how its inputs are made.
 
+        The mean and the deviation of a regressor's targets, names as texts, and labels follow.
         None before the first sample.
         """
-        _, columns, model = self._exclusively(self._state)
+        cdef Model model
+        labels, _, columns, model = self._exclusively(self._state)
         if model is None:
             return None
-        n = len(columns)
-        return model.network(max(n, 1)), model.standardisation(n), model.answer()
+        n, names = len(columns), tuple(map(str, columns))
+        return model.network(max(n, 1)), model.standardisation(n), model.targets(), names, labels
 
 
 cdef double number_of(value) except? -1.0:
@@ -680,6 +661,11 @@ cdef allocate(Sample sample, Py_ssize_t n):
     sample.values = <double *>PyBytes_AS_STRING(sample.memory)
 
 
+ctypedef fused real:
+    float
+    double
+
+
 cdef void take_steps(CStepper old, CStepper new) noexcept:
     """Go on with a larger network."""
     old.store(old.model)
@@ -687,12 +673,12 @@ cdef void take_steps(CStepper old, CStepper new) noexcept:
     new.load()
 
 
-cdef void copy_rows(const float[:, ::1] old, float[:, ::1] new) noexcept:
-    """Copy rows of inputs, that of the bias last, to those of more inputs and outputs."""
+cdef void copy_rows(real[:, ::1] old, real[:, ::1] new) noexcept:
+    """Copy rows of inputs, and a last one, to those of more inputs and outputs."""
     cdef Py_ssize_t last = old.shape[0] - 1, j
     for j in range(last + 1):
         memcpy(&new[j if j < last else new.shape[0] - 1, 0], &old[j, 0],
-               sizeof(float) * old.shape[1])
+               sizeof(real) * old.shape[1])
 
 
 cdef void copy_weights(const mlp_network *old, mlp_network *new) noexcept:

@@ -1,4 +1,4 @@
-"""The classifier for streams: it learns, grows, is copied and refuses; River knows it."""
+"""The learners of streams: they learn, grow, are copied and refuse; River knows them."""
 
 import math
 import pickle
@@ -39,9 +39,8 @@ def predictions(model, make=named):
     return [model.predict_proba_one(make(x)) for x in clouds(30, seed=1)[0]]
 
 
-@pytest.mark.parametrize("hidden", [(), 20, (20, 10)])
-def test_it_learns_what_can_be_learnt(hidden):
-    model = learnt(hidden_layer_sizes=hidden)
+def test_it_learns_what_can_be_learnt():
+    model = learnt()
     X, y = clouds(300, seed=2)
     assert np.mean([model.predict_one(named(x)) == label for x, label in zip(X, y)]) > 0.9
     outputs = model.predict_proba_one(named(X[0]))
@@ -258,14 +257,6 @@ def test_names_of_equal_texts_are_in_one_order():
         assert model.feature_names_ == ["1", 1]
 
 
-def test_a_missing_name_is_as_if_it_had_the_mean():
-    model = learnt()
-    row = clouds()[0].mean(axis=0)
-    whole = named(row)
-    without = {name: value for name, value in whole.items() if name != "n1"}
-    assert model.predict_proba_one(without) == pytest.approx(model.predict_proba_one(whole))
-
-
 @pytest.mark.parametrize("number", [1e30, -1e37, 1e-160, 3.0])
 def test_numbers_of_any_size_leave_it_finite(number):
     model = learnt()
@@ -299,8 +290,9 @@ def test_a_weight_that_makes_a_step_unstable_is_lowered(weight):
         model.learn_one(x, "a", w=weight)
     assert pickle.dumps(model) == kept
     before = np.array(list(predictions(model)[0].values()))
-    with pytest.warns(UserWarning, match="w gives"):
+    with pytest.warns(UserWarning, match="w gives") as caught:
         model.learn_one(x, "a", w=weight)
+    assert caught[0].filename == __file__
     after = np.array(list(predictions(model)[0].values()))
     assert np.abs(after - before).max() > 0 and model.network_.is_finite()
 
@@ -347,37 +339,35 @@ def test_many_at_once_are_the_same_bits(kind):
         single.learn_one(x, each)
     found = many.predict_many(X)
     assert found.to_dict() == {k + 5: single.predict_one(x) for k, x in enumerate(rows)}
-    if kind is StreamMLPClassifier:
-        shares = many.predict_proba_many(X).iloc[3].to_dict()
-        assert shares == single.predict_proba_one(rows[3])
-    kept = pickle.dumps(single)
-    for frame, answers, words in (
+    refused = [
         (X, y[:9], "y of 9"),
         (X.assign(n6=1), y, "max_features"),
         (X[:2], [y[0], None], "expected a"),
-    ):
+    ]
+    if kind is StreamMLPClassifier:
+        shares = many.predict_proba_many(X).iloc[3].to_dict()
+        assert shares == single.predict_proba_one(rows[3])
+        refused.append((X, range(400), "at most 256"))
+    kept = pickle.dumps(single)
+    for frame, answers, words in refused:
         with pytest.raises(ValueError, match=words):
             single.learn_many(frame, answers)
     assert pickle.dumps(single) == kept
 
 
 def test_numbers_are_learnt_on_any_scale():
-    rng = np.random.default_rng(0)
-    X = rng.normal(size=(1500, 4))
-    y = X[:, 0] * X[:, 1] + X[:, 2]
-    models = [StreamMLPRegressor() for _ in range(2)]
-    assert models[0].predict_one(named(X[0])) == 0
+    X = np.random.default_rng(0).normal(size=(1500, 4))
+    y, model, moved = X[:, 0] * X[:, 1] + X[:, 2], StreamMLPRegressor(), StreamMLPRegressor()
+    assert model.predict_one(X[0]) == 0
     errors = []
     for x, value in zip(X, y.tolist()):
-        found = [
-            (model.predict_one(named(x)) - 1e4 * k) / (1 + 9 * k) for k, model in enumerate(models)
-        ]
-        assert found[1] == pytest.approx(found[0], abs=1e-3) or not errors
-        errors.append(found[0] - value)
-        for k, model in enumerate(models):
-            model.learn_one(named(x), value * (1 + 9 * k) + 1e4 * k)
+        found = model.predict_one(x)
+        expected = pytest.approx(10 * found + 1e4, abs=1e-2)  # by float32
+        assert not errors or moved.predict_one(x) == expected
+        errors.append(found - value)
+        model.learn_one(x, value)
+        moved.learn_one(x, 10 * value + 1e4)
     assert np.var(errors[1000:]) < 0.1 * np.var(y)
-    assert models[0].network_.is_finite()
 
 
 class Tuned(StreamMLPClassifier):
