@@ -1,4 +1,4 @@
-"""Threads share a classifier: each call learns or predicts its own sample, and none is lost."""
+"""Threads share a learner: each call learns or predicts its own sample, and none is lost."""
 
 import copy
 import pickle
@@ -10,7 +10,14 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from mlpcore import InputError, Network, OnlineMLPClassifier, StreamMLPClassifier, backends
+from mlpcore import (
+    InputError,
+    Network,
+    OnlineMLPClassifier,
+    StreamMLPClassifier,
+    StreamMLPRegressor,
+    backends,
+)
 
 
 def beside(others, work):
@@ -41,8 +48,8 @@ def sample(k, make=float):
     return {"a": make(k), "b": make(k % 2), "c": make(3 - k)}
 
 
-def started():
-    model = StreamMLPClassifier((8,))
+def started(kind=StreamMLPClassifier):
+    model = kind((8,))
     for k in range(200):
         model.learn_one(sample(k % 4), k % 4)
     return model
@@ -53,21 +60,26 @@ def weights_of(model):
     return b"".join(weights.tobytes() for weights in (*network.weights, *network.biases))
 
 
+KINDS = pytest.mark.parametrize("kind", [StreamMLPClassifier, StreamMLPRegressor])
+
+
+@KINDS
 @pytest.mark.parametrize("make", [float, Fraction])
-def test_each_answer_is_that_of_its_own_sample(make):
-    model = started()
+def test_each_answer_is_that_of_its_own_sample(kind, make):
+    model = started(kind)
     samples = [sample(k, make) for k in range(4)]
-    wanted = [model.predict_proba_one(x) for x in samples]
+    answer = getattr(model, "predict_proba_one", model.predict_one)
+    wanted = [answer(x) for x in samples]
 
     def ask(k, times=1):
         for _ in range(times):
-            assert model.predict_proba_one(samples[k]) == wanted[k]
-            assert model.predict_one(samples[k]) == max(wanted[k], key=wanted[k].get)
+            assert answer(samples[k]) == wanted[k]
 
     beside([lambda k=k: ask(k) for k in (1, 2, 3)], lambda: ask(0, 400))
 
 
-def test_predictions_and_copies_change_nothing_and_see_whole_samples():
+@KINDS
+def test_predictions_and_copies_change_nothing_and_see_whole_samples(kind):
     def learn(model):
         """Returns the weights before and after each sample."""
         found = [weights_of(model)]
@@ -76,9 +88,9 @@ def test_predictions_and_copies_change_nothing_and_see_whole_samples():
             found.append(weights_of(model))
         return found
 
-    alone, model, found = learn(started()), started(), set()
+    alone, model, found = learn(started(kind)), started(kind), set()
     others = [
-        lambda: model.predict_proba_one(sample(99, Fraction)),
+        lambda: model.predict_one(sample(99, Fraction)),
         lambda: found.add(weights_of(pickle.loads(pickle.dumps(model)))),
         lambda: found.add(weights_of(copy.deepcopy(model))),
     ]
@@ -153,14 +165,15 @@ def test_no_later_step_changes_a_network_that_was_read():
         assert np.array_equal(read.weights[0], before)
 
 
+@KINDS
 @pytest.mark.parametrize("place", ["number", "name", "new name"])
-def test_a_sample_may_use_the_classifier_that_reads_it(place):
+def test_a_sample_may_use_the_learner_that_reads_it(kind, place):
     """One that is learnt inside another one; but no name is added inside another one."""
-    model = started()
+    model = started(kind)
 
     class Number:
         def __float__(self):
-            model.learn_one({"a": 1.0, "inner": 2.0}, "inner label")
+            model.learn_one({"a": 1.0, "inner": 2.0}, 4)
             return 1.0
 
     class Name:
