@@ -38,6 +38,7 @@ class Parser(argparse.ArgumentParser):
 
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> tuple[Any, list[str]]:
         """As that of argparse, which takes the value of ``--option=--`` for an empty list."""
+        args = sys.argv[1:] if args is None else args
         for each in args:
             if each.startswith("--") and each.endswith("=--"):
                 raise InputError(f"argument {each[:-3]}: expected one argument")
