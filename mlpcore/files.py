@@ -80,7 +80,7 @@ class Lock:
 
 
 @contextlib.contextmanager
-def _explained(action: str, path: StrPath) -> Iterator[None]:
+def explained(action: str, path: StrPath) -> Iterator[None]:
     """Turn what the system says about a path into an InputError."""
     try:
         yield
@@ -112,7 +112,7 @@ def atomic_write(path: StrPath, *parts: bytes, locked: Lock | None = None) -> No
     path = Path(path)
     _check_regular(path)
     temporary = _temporary(path)
-    with _explained("write", path):
+    with explained("write", path):
         try:
             with open(temporary, "xb") as file:
                 if locked is not None:
@@ -153,7 +153,7 @@ def check_replaceable(path: StrPath) -> None:
     path = Path(path)
     _check_regular(path)
     check_no_link(path)
-    with _explained("write", path):
+    with explained("write", path):
         temporary = _temporary(path)
         temporary.touch(exist_ok=False)
         temporary.unlink()
@@ -198,7 +198,7 @@ def read_bounded(path: StrPath, limit: int) -> bytes:
 
 def read_start(path: StrPath, limit: int) -> tuple[bytes, int]:
     """The first `limit` bytes of a regular file, and the file's size."""
-    with open_regular(path) as file, _explained("read", path):
+    with open_regular(path) as file, explained("read", path):
         return file.read(limit), os.fstat(file.fileno()).st_size
 
 
@@ -207,7 +207,7 @@ def open_regular(path: StrPath) -> IO[bytes]:
 
     Opening a pipe would wait for ever, so this does not wait, and looks at what it has opened.
     """
-    with _explained("read", path):
+    with explained("read", path):
         file = open(path, "rb", opener=_without_waiting)  # noqa: SIM115
         if stat.S_ISREG(os.fstat(file.fileno()).st_mode):
             return file
@@ -226,7 +226,7 @@ def is_hidden(name: str) -> bool:
 
 def make_folder(folder: StrPath) -> None:
     """Create a folder and its parents unless they are there; an InputError if that fails."""
-    with _explained("create", folder):
+    with explained("create", folder):
         Path(folder).mkdir(parents=True, exist_ok=True)
 
 
@@ -234,5 +234,5 @@ def check_writable(folder: StrPath) -> None:
     """Raise InputError unless a folder, which need not exist, can get files; leave nothing."""
     folder = Path(folder)
     existing = next(path for path in (folder, *folder.parents) if os.path.lexists(path))
-    with _explained("write to", folder):
+    with explained("write to", folder):
         os.rmdir(tempfile.mkdtemp(prefix=".mlpcore-", dir=existing))

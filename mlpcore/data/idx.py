@@ -34,10 +34,9 @@ import numpy as np
 
 from mlpcore.data import on_disk
 from mlpcore.data.arrays import MAX_BYTES, Part, check_ratio
-from mlpcore.data.pixels import MAX_SIDE
 from mlpcore.errors import InputError, shown
-from mlpcore.files import open_regular
-from mlpcore.typing import AnyArray, StrPath, UInt8Array
+from mlpcore.files import explained, open_regular
+from mlpcore.typing import AnyArray, UInt8Array
 
 #: The types of arrays by their codes. MNIST's are bytes, of code 8.
 TYPES = {8: "u1", 9: "i1", 11: ">i2", 12: ">i4", 13: ">f4", 14: ">f8"}
@@ -59,72 +58,53 @@ TRANSPOSED = "emnist"
 QMNIST_COLUMNS = 8
 
 
-def read_idx(path: StrPath, limit: int = MAX_BYTES) -> AnyArray:
-    """Read an IDX file into memory.
+def decode(file: IO[bytes], name: str, limit: int = MAX_BYTES) -> AnyArray | on_disk.BytesOnDisk:
+    """The array of an IDX file, gzipped or not: labels, or images (n, height, width).
+
+    Many images of bytes, not gzipped, stay in the file.
 
     Parameters
     ----------
-    path : str or os.PathLike
-        The file. Its content, not its name, tells whether it is gzipped.
-    limit : int
-        Most bytes of the array.
-
-    Returns
-    -------
-    numpy.ndarray, shape (n,) or (n, columns) for labels, or (n, height, width) for images
-        Of uint8 for unsigned bytes, or of another of `TYPES`.
+    file
+        The file, which can seek.
+    name
+        For messages.
+    limit
+        Most bytes of an array that is read.
 
     Raises
     ------
     InputError
-        When the file cannot be read, is no such IDX file, has an empty or too large dimension
-        (`mlpcore.data.pixels.MAX_SIDE`, `MAX_BYTES`), or is longer or shorter than its header
+        When this is no such IDX file, or it is too large, or longer or shorter than its header
         says.
-    """
-    with open_regular(path) as file:
-        return decode(file, shown(path), limit)
-
-
-def decode(file: IO[bytes], name: str, limit: int = MAX_BYTES) -> AnyArray:
-    """Read an IDX array of at most `limit` bytes from a seekable file, gzipped or not.
-
-    `name` is that of the file in messages.
     """
     zipped = file.read(2) == b"\x1f\x8b"
     length = file.seek(0, io.SEEK_END)
     file.seek(0)
     stream: Any = gzip.GzipFile(fileobj=file) if zipped else file
     try:
-        kind, shape = _read_header(stream, name, limit)
-        n = math.prod(shape) * kind.itemsize
+        kind, shape = _read_header(stream, name)
+        start, n = len(header(shape)), math.prod(shape) * kind.itemsize
+        is_large = not zipped and length > on_disk.IN_MEMORY
+        if is_large and kind == np.uint8 and len(shape) == 3 and start + n == length:
+            return on_disk.BytesOnDisk(file, start, shape)
+        if n > limit:
+            raise InputError(
+                f"{name} is too large: its header says {_text(shape)}, expected at most {limit:,} "
+                "bytes in all"
+            )
         if zipped:
             check_ratio(n, length, name)
-        # One byte more finds a file that is too long.
-        data = stream.read(n + 1 if zipped else min(n + 1, length))
+        data = stream.read(n + 1)  # one byte more finds a file that is too long
     except (EOFError, zlib.error, gzip.BadGzipFile) as error:
         raise InputError(f"{name} is truncated or corrupt gzip data: {error}") from None
     if len(data) != n:
-        start = len(header(shape))
         found = f"{start + len(data):,}" if len(data) < n else "more"
         raise InputError(
             f"{name} is damaged: expected {start + n:,} bytes for the {_text(shape)} of its "
             f"header, found {found}"
         )
     return np.frombuffer(data, kind).astype(kind.newbyteorder("=")).reshape(shape)
-
-
-def _open(path: Path, limit: int) -> AnyArray | on_disk.BytesOnDisk:
-    """The array of an IDX file: `BytesOnDisk` if it holds many pictures, of bytes, unzipped."""
-    with open_regular(path) as file:
-        size = os.fstat(file.fileno()).st_size
-        if size > on_disk.IN_MEMORY and file.read(4) == header(())[:2] + b"\x08\x03":
-            file.seek(0)
-            _, shape = _read_header(file, shown(path), 2**63)
-            start = len(header(shape))
-            if start + math.prod(shape) == size:
-                return on_disk.BytesOnDisk(file, shown(path), start, shape)
-        file.seek(0)
-        return decode(file, shown(path), limit)
 
 
 def header(shape: Sequence[int]) -> bytes:
@@ -139,8 +119,8 @@ def md5(array: UInt8Array) -> str:
     return digest.hexdigest()
 
 
-def _read_header(stream: Any, name: str, limit: int) -> tuple[np.dtype[Any], tuple[int, ...]]:
-    """Read and check the header; return the type and the shape of the array."""
+def _read_header(stream: Any, name: str) -> tuple[np.dtype[Any], tuple[int, ...]]:
+    """Read the header; return the type and the shape of the array."""
     magic = stream.read(4)
     code, n_dims = magic[2:] if len(magic) == 4 else (0, 0)
     if magic[:2] != b"\0\0" or code not in TYPES or n_dims not in (1, 2, 3):
@@ -152,16 +132,7 @@ def _read_header(stream: Any, name: str, limit: int) -> tuple[np.dtype[Any], tup
     if len(sizes) < 4 * n_dims:
         found = f"expected {4 + 4 * n_dims} bytes of header, found {4 + len(sizes)}"
         raise InputError(f"{name} is damaged: {found}")
-    shape = struct.unpack(f">{n_dims}I", sizes)
-    if 0 in shape:
-        raise InputError(f"{name} is empty: its header says {_text(shape)}, expected no zero")
-    kind = np.dtype(TYPES[code])
-    if max(shape[1:], default=0) > MAX_SIDE or math.prod(shape) * kind.itemsize > limit:
-        raise InputError(
-            f"{name} is too large: its header says {_text(shape)}, expected sides of at most "
-            f"{MAX_SIDE} pixels and {limit:,} bytes in all"
-        )
-    return kind, shape
+    return np.dtype(TYPES[code]), struct.unpack(f">{n_dims}I", sizes)
 
 
 def _text(shape: Sequence[int]) -> str:
@@ -193,7 +164,8 @@ def read(path: Path) -> tuple[Part, Part]:
     arrays: list[Any] = []
     limit = MAX_BYTES
     for file in FILES:
-        array: Any = _open(files[file], limit)
+        with open_regular(files[file]) as opened:
+            array: Any = decode(opened, shown(files[file]), limit)
         limit -= array.nbytes
         if "labels" in file and array.shape[1:] == (QMNIST_COLUMNS,):
             array = array[:, 0]
@@ -215,11 +187,8 @@ def idx_sets(folder: Path) -> dict[str, dict[str, Path]]:
 
     An InputError when the folder cannot be read.
     """
-    try:
+    with explained("read", folder):
         names = sorted(os.listdir(folder))
-    except (OSError, ValueError) as error:  # ValueError: a zero byte
-        reason = getattr(error, "strerror", None) or error
-        raise InputError(f"cannot read {shown(folder)}: {reason}") from None
     sets: dict[str, dict[str, Path]] = {}
     for found in filter(None, map(_NAME.fullmatch, names)):
         part = "train" if found[2] == "train" else "t10k"

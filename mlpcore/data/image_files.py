@@ -23,7 +23,7 @@ import numpy as np
 from PIL import Image, ImageFile, ImageOps, UnidentifiedImageError
 
 from mlpcore.errors import InputError, one_line, shown
-from mlpcore.files import read_start
+from mlpcore.files import explained, read_start
 from mlpcore.typing import AnyArray, Float32Array, StrPath, UInt8Array
 
 FORMATS = ("PNG", "JPEG", "GIF", "BMP", "TIFF", "WEBP", "PPM")
@@ -63,12 +63,8 @@ def picture_files(folder: StrPath) -> list[Path]:
 
     Hidden files and the folders inside are left out. An InputError when it cannot be read.
     """
-    try:
+    with explained("read the folder", folder):
         paths = sorted(Path(folder).iterdir())
-    except OSError as error:
-        raise InputError(
-            f"cannot read the folder {shown(folder)}: {error.strerror or error}"
-        ) from None
     pictures = [path for path in paths if path.suffix.lower() in SUFFIXES]
     return [path for path in pictures if not path.name.startswith(".") and not path.is_dir()]
 

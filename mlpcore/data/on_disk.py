@@ -2,23 +2,22 @@
 
 from __future__ import annotations
 
-import io
 import math
 import os
-import threading
 from typing import IO, Any
 
 import numpy as np
 
-from mlpcore.errors import InputError
-from mlpcore.typing import AnyArray, DTypeLike, UInt8Array
+from mlpcore.errors import InputError, shown
+from mlpcore.files import explained, open_regular
+from mlpcore.typing import AnyArray, DTypeLike
 
 #: So many bytes of pictures are read into memory; more stay in their file.
 IN_MEMORY = 2**26
 
 
 class BytesOnDisk:
-    """Bytes (n, ...) in a file, read when `numpy.asarray` asks for them.
+    """Bytes (n, ...) in an open file, from a place on, read when `numpy.asarray` asks for them.
 
     Slices, and rows by their numbers or by truth values, are such arrays again.
 
@@ -28,17 +27,12 @@ class BytesOnDisk:
     """
 
     dtype = np.dtype(np.uint8)
+    nbytes = 0  #: in memory
 
-    def __init__(self, file: IO[bytes], name: str, offset: int, shape: tuple[int, ...]):
-        self._file = io.FileIO(os.dup(file.fileno()))  # outlives the one that is given
-        self._lock, self._name, self._offset = threading.Lock(), name, offset
-        self._opened = self._state()
+    def __init__(self, file: IO[bytes], offset: int, shape: tuple[int, ...]):
+        self._path, self._found, self._offset = file.name, _state(file), offset
         self._rows: range | AnyArray = range(shape[0])
         self._sides, self._is_transposed = shape[1:], False
-
-    def _state(self) -> tuple[int, int]:
-        found = os.fstat(self._file.fileno())
-        return found.st_size, found.st_mtime_ns
 
     def _with(self, **changes: Any) -> BytesOnDisk:
         view = object.__new__(BytesOnDisk)
@@ -58,8 +52,6 @@ class BytesOnDisk:
     def ndim(self) -> int:
         """The number of axes."""
         return len(self.shape)
-
-    nbytes = 0  #: in memory
 
     def __len__(self) -> int:
         return len(self._rows)
@@ -84,29 +76,23 @@ class BytesOnDisk:
         rows, parts = self._rows, result
         if isinstance(rows, range) and rows.step == 1:
             rows, parts = rows[:1], result[None]
-        begins = (np.asarray(rows, np.int64) * result.shape[1]).tolist()
-        with self._lock:
-            are_there = all(map(self._read, begins, parts))
-        if not are_there or self._state() != self._opened:
-            raise InputError(f"{self._name} has changed: expected the bytes that it held at first")
+        begins = (self._offset + np.asarray(rows, np.int64) * result.shape[1]).tolist()
+        with explained("read", self._path), open_regular(self._path) as file:
+            for begin, part in zip(begins, parts):
+                file.seek(begin)
+                file.readinto(part)
+            state = _state(file)
+        if state != self._found:  # fewer bytes would be another size
+            raise InputError(
+                f"{shown(self._path)} has changed: expected the bytes that it held at first"
+            )
         if self._is_transposed:
             stored = result.reshape(-1, *self._sides[::-1])
             result = np.ascontiguousarray(stored.swapaxes(1, 2))
         return result.reshape(self.shape).astype(dtype or np.uint8, copy=False)
 
-    def _read(self, begin: int, out: UInt8Array) -> bool:
-        """Whether as many bytes are there, from a place on, as the array has."""
-        buffer, begin = out.data.cast("B"), self._offset + begin
-        try:
-            while buffer:  # a system may read two of four gigabytes
-                if hasattr(os, "preadv"):  # which moves no position that processes would share
-                    n = os.preadv(self._file.fileno(), [buffer], begin)
-                else:
-                    self._file.seek(begin)
-                    n = self._file.readinto(buffer)
-                if not n:
-                    return False
-                buffer, begin = buffer[n:], begin + n
-        except OSError as error:
-            raise InputError(f"cannot read {self._name}: {error.strerror}") from None
-        return True
+
+def _state(file: IO[bytes]) -> tuple[int, int]:
+    """The size of a file, and when it was written to."""
+    found = os.fstat(file.fileno())
+    return found.st_size, found.st_mtime_ns
