@@ -148,7 +148,7 @@ def evaluate(options: argparse.Namespace) -> int:
     classifier = TrainedClassifier(networks, backend, copies)
     data = load_data(options, networks)
     describe(paths, classifier, data)
-    images = classifier.pixels.rescale(data.test_images, data.pixels)
+    images = classifier.pixels.rescale(data.test_set, data.pixels)
     whole, members = classifier.evaluate(images, data.test_labels)
     rows = [
         (network_name(path), format_layer_sizes(n.network.layer_sizes), e)

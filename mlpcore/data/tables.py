@@ -73,7 +73,10 @@ def _read(path: Path, place: int | None = None) -> tuple[Part, int, int]:
         head = [field.strip(' "\r\n').lower() for field in lines[0].split(delimiter)]
         if _is_head(head):
             del lines[0]
-            place = next((k for k, field in enumerate(head) if field in LABELS), place)
+            named = [field for field in head if field in LABELS]
+            if len(named) > 1:
+                raise ValueError(f"its columns {named[0]!r} and {named[1]!r} may both hold labels")
+            place = head.index(named[0]) if named else place
         if place is None:
             place = _place_of_labels(lines, delimiter)
         place %= len(head)
