@@ -10,8 +10,8 @@ import stat
 import tempfile
 import time
 from collections.abc import Iterable, Iterator
+from io import BufferedReader
 from pathlib import Path
-from typing import IO
 
 from mlpcore.errors import InputError, shown
 from mlpcore.typing import StrPath
@@ -202,7 +202,7 @@ def read_start(path: StrPath, limit: int) -> tuple[bytes, int]:
         return file.read(limit), os.fstat(file.fileno()).st_size
 
 
-def open_regular(path: StrPath) -> IO[bytes]:
+def open_regular(path: StrPath) -> BufferedReader:
     """Open a regular file to read it; an InputError for anything else.
 
     Opening a pipe would wait for ever, so this does not wait, and looks at what it has opened.

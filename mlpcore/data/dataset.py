@@ -19,7 +19,7 @@ from msgspec import structs
 
 from mlpcore.data import mnist, readers
 from mlpcore.data.arrays import FORMATS, TEST_SIZE, Part, check_parts
-from mlpcore.data.idx import md5, read_idx
+from mlpcore.data.idx import md5
 from mlpcore.data.on_disk import BytesOnDisk
 from mlpcore.data.pixels import (
     BYTES,
@@ -27,16 +27,12 @@ from mlpcore.data.pixels import (
     InputRange,
     PixelSpec,
     check_range,
-    normalise,
     range_of,
-    resize,
     to_range,
 )
 from mlpcore.data.strokes import add_strokes
 from mlpcore.errors import InputError, brief, shown
 from mlpcore.typing import AnyArray, ArrayLike, Float32Array, StrPath, UInt8Array
-
-__all__ = ["Dataset", "load", "normalise", "read_idx", "resize"]
 
 MNIST, EMBEDDED = "MNIST", "scikit-learn digits"
 

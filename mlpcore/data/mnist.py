@@ -8,6 +8,8 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from mlpcore.data.idx import FILES, decode, header, idx_sets
 from mlpcore.errors import InputError, shown
 from mlpcore.files import check_writable
@@ -93,7 +95,7 @@ def fetch(url: str, path: str, _: object) -> None:
     content = _Bounded()
     pooch.HTTPDownloader(timeout=TIMEOUTS)(url, content, None)
     content.seek(0)
-    array = decode(content, url)
+    array = np.asarray(decode(content, url))
     Path(path).write_bytes(header(array.shape) + array.tobytes())
 
 

@@ -80,7 +80,7 @@ class BytesOnDisk:
         with explained("read", self._path), open_regular(self._path) as file:
             for begin, part in zip(begins, parts):
                 file.seek(begin)
-                file.readinto(part)
+                file.readinto(part.data)
             state = _state(file)
         if state != self._found:  # fewer bytes would be another size
             raise InputError(

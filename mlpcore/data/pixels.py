@@ -13,9 +13,9 @@ from typing import Annotated, Any, Literal, TypeAlias
 import numpy as np
 from msgspec import Meta
 
-from mlpcore.checks import NUMBERS, Record, check_whole, convert_fields, real_array
+from mlpcore.checks import NUMBERS, Record, convert_fields
 from mlpcore.errors import InputError
-from mlpcore.typing import AnyArray, ArrayLike, Float32Array
+from mlpcore.typing import AnyArray, Float32Array
 
 InputRange: TypeAlias = Literal["signed", "unit"]
 """Of a network's inputs: [-1, 1], the paper's, or [0, 1]."""
@@ -123,9 +123,9 @@ class PixelSpec(Record, frozen=True):
         images = np.full((len(pixels), *self.image_shape), BACKGROUNDS["signed"], np.float32)
         height, width = self.image_shape
         box = images[:, self.margin : height - self.margin, self.margin : width - self.margin]
-        for batch in batches(len(pixels), height * width):
+        for batch in batches(len(pixels), max(height * width, math.prod(self.pixel_shape))):
             part = np.asarray(pixels[batch])  # which may be on disk
-            box[batch] = resize(scale(part, *self.value_range), *box.shape[1:])
+            box[batch] = _resize(scale(part, *self.value_range), *box.shape[1:])
         return images
 
     def rescaling(self, other: PixelSpec) -> tuple[float, float]:
@@ -145,12 +145,15 @@ class PixelSpec(Record, frozen=True):
     def _is_black_to_white(self) -> bool:
         return self.whole or self.value_range in _BLACK_TO_WHITE
 
-    def rescale(self, images: Float32Array, other: PixelSpec) -> Float32Array:
-        """Images in [-1, 1] of another record on the scale of this one; themselves if it stays."""
+    def rescale(self, images: Any, other: PixelSpec) -> Any:
+        """Images in [-1, 1] of another record on the scale of this one; themselves if it stays.
+
+        They may be such as `Dataset.test_set`.
+        """
         factor, summand = self.rescaling(other)
         if (factor, summand) == (1, 0):
             return images
-        return (images.astype(np.float64) * factor + summand).astype(np.float32)
+        return (images[:].astype(np.float64) * factor + summand).astype(np.float32)
 
     def to_inputs(self, images: Float32Array) -> Float32Array:
         """The inputs (n, H W) of a network from images (n, H, W) in [-1, 1] on this scale."""
@@ -186,38 +189,11 @@ def check_range(value: Any, name: str) -> tuple[float, float]:
     return low, high
 
 
-def normalise(pixels: ArrayLike) -> Float32Array:
-    """Scale pixel values from 0 ... 255 to [-1, 1]: ``pixel / 127.5 - 1`` (paper, "Data").
-
-    Parameters
-    ----------
-    pixels : array_like of real numbers from 0 to 255, any shape
-
-    Returns
-    -------
-    numpy.ndarray of float32, same shape
-
-    Raises
-    ------
-    InputError
-        When the values are not real numbers in that range.
-    """
-    values: AnyArray = real_array("pixels", pixels, finite=False)
-    if values.dtype != np.uint8 and not np.all((values >= 0) & (values <= 255)):
-        raise InputError("pixels lie outside 0 ... 255, the expected range of values")
-    result: Float32Array = values.astype(np.float32)
-    result /= np.float32(127.5)
-    result -= np.float32(1)
-    return result
-
-
 def scale(values: AnyArray, low: float, high: float) -> Float32Array:
     """Values in which `low` becomes -1 and `high` becomes 1; those in [-1, 1] keep their bits."""
     if (low, high) == (-1, 1):
         return values.astype(np.float32)
-    if values.dtype == np.uint8 and (low, high) == BYTES:
-        return normalise(values)
-    # In float64 up to here, which gives the bits of `normalise` for the same values.
+    # In float64 up to here: bytes and other numbers of their values get the same bits.
     result = ((values - np.float64(low)) / ((high - low) / 2)).astype(np.float32)
     result -= np.float32(1)
     return result
@@ -232,39 +208,14 @@ def to_range(images: Float32Array, input_range: InputRange) -> Float32Array:
     return result
 
 
-def resize(images: ArrayLike, height: int, width: int) -> Float32Array:
-    """Resize images by bilinear interpolation with aligned corners.
+def _resize(images: Float32Array, height: int, width: int) -> Float32Array:
+    """Resize images (n, h, w) by bilinear interpolation with aligned corners.
 
     Pixel t of a side of n_out pixels shows the source at ``t * (n_in - 1) / (n_out - 1)``.
     Corners stay corners, and the centre stays the centre. Corners and flat areas keep their exact
     values. No value leaves the range of its neighbours.
-
-    Parameters
-    ----------
-    images : array_like, shape (n, h, w)
-    height, width : int
-        The new sides in pixels, from 2 to `MAX_SIDE` + 1.
-
-    Returns
-    -------
-    numpy.ndarray of float32, shape (n, height, width)
-        A copy when the size stays.
-
-    Raises
-    ------
-    InputError
-        When the images are no such array, or a side is out of range.
     """
-    given: AnyArray = real_array("images", images, finite=False)
-    if given.ndim != 3 or 0 in given.shape[1:]:
-        raise InputError(f"images have shape {given.shape}, expected (n, height, width)")
-    for side in (height, width):
-        check_whole("side", side, 2, MAX_SIDE + 1)
-    result = np.empty((len(given), height, width), np.float32)
-    for batch in batches(len(given), max(height, given.shape[1]) * max(width, given.shape[2])):
-        rows = _interpolate(given[batch].astype(np.float32, copy=False), 1, height)
-        result[batch] = _interpolate(rows, 2, width)
-    return result
+    return _interpolate(_interpolate(images, 1, height), 2, width)
 
 
 def batches(n_images: int, pixels_per_image: int) -> Iterator[slice]:

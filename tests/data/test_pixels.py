@@ -5,7 +5,7 @@ import pytest
 from scipy.ndimage import map_coordinates
 
 from mlpcore import dataset
-from mlpcore.data.pixels import normalise, resize, to_range
+from mlpcore.data.pixels import PixelSpec, scale, to_range
 from mlpcore.data.strokes import add_strokes
 
 CLASSES = tuple(range(10))
@@ -13,14 +13,14 @@ DIGITS = dataset.load(name="digits")
 IMAGES, LABELS = DIGITS.train_images, DIGITS.train_labels
 
 
-def test_normalise_and_ranges():
-    values = normalise(np.arange(256, dtype=np.uint8))
+def test_values_and_ranges():
+    values = scale(np.arange(256, dtype=np.uint8), 0, 255)
     assert values.dtype == np.float32 and values[0] == -1 and values[255] == 1
     np.testing.assert_allclose(values, np.arange(256) / 127.5 - 1, rtol=0, atol=6e-8)
     assert to_range(values, "signed") is values
     unit = to_range(values, "unit")
     assert unit.dtype == np.float32 and unit[0] == 0 and unit[255] == 1
-    # The values of `normalise` are off by up to 6e-8; half of that, and the rounding of the sum.
+    # Those of `scale` are off by up to 6e-8; half of that, and the rounding of the sum.
     np.testing.assert_allclose(unit, np.arange(256) / 255, rtol=0, atol=9e-8)
 
 
@@ -29,7 +29,8 @@ def test_normalise_and_ranges():
 def test_resize_is_bilinear_with_aligned_corners(shape, height, width, monkeypatch):
     images = np.random.default_rng(0).uniform(-1, 1, shape).astype(np.float32)
     monkeypatch.setattr("mlpcore.data.pixels._BATCH_PIXELS", 2 * height * width)  # several batches
-    resized = resize(images, height, width)
+    spec = PixelSpec((height, width), shape[1:], (-1, 1), whole=False)
+    resized = spec.to_images(images)
     assert (resized.dtype, resized.shape) == (np.float32, (shape[0], height, width))
     sides = np.linspace(0, shape[1] - 1, height), np.linspace(0, shape[2] - 1, width)
     places = np.meshgrid(*sides, indexing="ij")
@@ -39,8 +40,8 @@ def test_resize_is_bilinear_with_aligned_corners(shape, height, width, monkeypat
         assert image.min() <= result.min() and result.max() <= image.max()
         corners = np.ix_([0, -1], [0, -1])
         np.testing.assert_array_equal(result[corners], image[corners])
-    assert not np.shares_memory(resized, images)
-    assert np.all(resize(np.full(shape, 0.1, np.float32), height, width) == np.float32(0.1))
+    flat = np.full(shape, 0.1, np.float32)
+    assert np.all(spec.to_images(flat) == np.float32(0.1))
 
 
 def test_the_share_the_seed_and_the_label_decide():

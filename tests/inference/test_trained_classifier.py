@@ -12,7 +12,7 @@ import mlpcore
 import pictures
 from mlpcore import Dataset, PictureWarning, backends
 from mlpcore.data.digit import find_digit
-from mlpcore.data.pixels import MNIST_PIXELS, PixelSpec, normalise, resize
+from mlpcore.data.pixels import MNIST_PIXELS, PixelSpec
 from mlpcore.evaluation import evaluation
 from mlpcore.evaluation.probabilities import of_outputs
 from mlpcore.inference import classifier
@@ -26,7 +26,7 @@ from small_runs import finish_run, make_config, make_pixels, refusal
 
 PAPER = [pictures.as_bytes(pictures.written(pictures.enlarged(digit))) for digit in DIGITS[:4]]
 PIXELS = np.stack([find_digit(grey).pixels for grey in PAPER])  # (4, 28, 28)
-IMAGES = resize(normalise(PIXELS), 29, 29)
+IMAGES = MNIST_PIXELS.to_images(PIXELS)
 
 
 @pytest.fixture(autouse=True)

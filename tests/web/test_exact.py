@@ -10,7 +10,7 @@ from msgspec import structs
 from mlpcore import Network, backends
 from mlpcore.data.dataset import MNIST
 from mlpcore.data.digit import find_digit
-from mlpcore.data.pixels import MNIST_PIXELS, normalise, resize
+from mlpcore.data.pixels import MNIST_PIXELS
 from mlpcore.deformation import DeformationParameters, deform_selected
 from mlpcore.deformation.values import border_values
 from mlpcore.inference.classifier import PRETRAINED_FILE, TrainedClassifier
@@ -62,7 +62,7 @@ def test_outputs_and_guesses(open_page, pictures):
     ]
     script = """(image) => [mlpcore.answer(image), mlpcore.answerOfDigit(image)]
         .map(({ outputs }) => Array.from(outputs))"""
-    images = resize(normalise(pictures), 29, 29)
+    images = MNIST_PIXELS.to_images(pictures)
     for networks in committees:
         classifier = TrainedClassifier(networks, BACKEND)
         page = open_page(to_page(classifier))
@@ -83,7 +83,7 @@ def test_doubts(open_page, pictures):
     for network in known, replace(known, metadata={"data": "letters"}):
         classifier = TrainedClassifier([network], BACKEND)
         page = open_page(to_page(classifier))
-        expected = classifier.doubtful(resize(normalise(pixels), 29, 29))
+        expected = classifier.doubtful(MNIST_PIXELS.to_images(pixels))
         assert ask(page, "mlpcore.isDoubtful", pixels) == expected.tolist()
         assert expected.any() == (network is known) and not expected[:5].any()
 
@@ -121,7 +121,7 @@ def test_deformed_digits(open_page, pictures):
         for pixels in ink, ink // 2 + 80, 255 - ink:
             given = [pixels.ravel().tolist(), parameters.get_params(), seed, epoch, number]
             found = page.evaluate(script, given)
-            image = resize(normalise(pixels[None]), 29, 29)
+            image = MNIST_PIXELS.to_images(pixels[None])
             around = float(border_values(image[None])[0])
             expected = deform_selected(image, *drawing, around)
             assert np.abs(expected - image).max() > 0.5
