@@ -1,4 +1,4 @@
-"""The examples do what they say."""
+"""The examples do what they say, and the tools start."""
 
 import re
 import runpy
@@ -16,7 +16,9 @@ from mlpcore.store.weights import write_network
 from oracle import random_network
 from small_runs import make_pixels
 
-EXAMPLES = Path(__file__).resolve().parents[1] / "examples"
+ROOT = Path(__file__).resolve().parents[1]
+EXAMPLES = ROOT / "examples"
+PROGRAMS = {*EXAMPLES.glob("*.py"), *ROOT.glob("tools/*.py")} - {ROOT / "tools" / "figure_style.py"}
 
 
 def example(name):
@@ -27,8 +29,8 @@ def percentages(text):
     return [float(found) for found in re.findall(r"([\d.]+)%", text)]
 
 
-@pytest.mark.parametrize("path", sorted(EXAMPLES.glob("*.py")), ids=lambda path: path.stem)
-def test_help_says_what_an_example_does(path, capsys, monkeypatch):
+@pytest.mark.parametrize("path", sorted(PROGRAMS), ids=lambda path: path.stem)
+def test_help_says_what_a_program_does(path, capsys, monkeypatch):
     monkeypatch.setattr(sys, "argv", [path.name, "--help"])
     with pytest.raises((SystemExit, ImportError)) as ended:
         runpy.run_path(str(path), run_name="__main__")
