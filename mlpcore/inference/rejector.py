@@ -2,8 +2,8 @@
 
 The outputs of a network that has only seen digits are sure of noise and letters, too, and so are
 its answers for deformed copies of them (docs/tried.md has figures). So a network of 96 hidden
-neurons, which `tools/rejector.py` makes, has learnt the difference from digits and from pictures of
-none. It does not depend on the network that reads.
+neurons has learnt the difference from digits and from pictures of none, which `tools/rejector.py`
+of revision 2246b7f makes. It does not depend on the network that reads.
 """
 
 from __future__ import annotations
