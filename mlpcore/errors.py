@@ -16,6 +16,10 @@ class InputError(ValueError):
     print it and exit with status 2.
     """
 
+    def __init__(self, message: str) -> None:
+        # An array or a pandas.Series in it has several.
+        super().__init__(" ".join(map(str.strip, message.splitlines())))
+
 
 class PictureWarning(UserWarning):
     """A picture or an array whose answer may mean nothing, because it seems to show no digit."""

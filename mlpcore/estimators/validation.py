@@ -270,6 +270,13 @@ class Samples:
 def validated(mlp: Any, X: Any, *y: Any, reset: bool = False, **settings: Any) -> Any:
     """X as float32, and y if it is given, as scikit-learn checks them."""
     check_array_like("X", X)
+    if issparse(X):
+        X = X if hasattr(X, "check_format") else X.copy().tocsr()  # `copy` checks the places, too
+        X.check_format(full_check=True)  # before C code, SciPy's too, reads what it says
+        if not X.nnz and X.indptr.any():  # which SciPy does not look at
+            raise InputError(
+                "X is a sparse matrix whose indptr decreases: expected an ascending one"
+            )
     settings |= {"dtype": np.float32, "order": "C", "accept_sparse": "csr"}
     try:
         return validate_data(mlp, X, *y, reset=reset, **settings)
@@ -282,7 +289,6 @@ def canonical(X: Any) -> Any:
     """A sparse matrix with ascending indices, each once, in each row; an array itself."""
     if not issparse(X):
         return X
-    X.check_format(full_check=True)  # before C reads what it says
     if X.has_canonical_format:
         return X
     X = X.copy()  # the matrix may be the caller's

@@ -62,7 +62,7 @@ PARAMETERS = {
         "hidden_layer_sizes": [(0,), "wide"],
         "learning_rate": [0, "fast"],
         "classes": [3, "ab", {"a", "b"}, [[1]], range(257)],
-        "class_weight": ["balanced", {1: -1.0}, {1: "2"}, {1: math.nan}],
+        "class_weight": ["balanced", np.eye(2), {1: -1.0}, {1: "2"}, {1: math.nan}],
         "max_features": [0],
         "seed": [-1],
     },

@@ -67,6 +67,24 @@ def test_a_matrix_is_summed_up_and_left_as_it_is_or_refused_where_its_flag_is_wr
             call(rows)
 
 
+@pytest.mark.parametrize(
+    "kind, name, place, value",
+    [
+        ("csr", "indptr", 7, 2**30),
+        ("csr", "indptr", -1, 0),
+        ("csc", "indices", 7, 2**30),
+        ("coo", "row", 7, 2**30),
+    ],
+)
+def test_places_outside_of_a_matrix_are_refused(kind, name, place, value):
+    """Before C code of SciPy reads them, as it does to convert the matrix or to sort indices."""
+    mlp, wrong = make_mlp().fit(X, Y), sparse.csr_matrix(X.astype(np.float64)).asformat(kind)
+    getattr(wrong, name)[place] = value
+    for call in (mlp.predict, lambda rows: mlp.partial_fit(rows, Y), lambda rows: mlp.fit(rows, Y)):
+        with pytest.raises(ValueError, match=r"(?i)ind(ex|ices|ptr)"):
+            call(wrong)
+
+
 def test_wide_rows_fit_into_little_memory():
     """As an array they would take 40 GB."""
     n, width = 10_000, 1_000_000
