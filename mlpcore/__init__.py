@@ -47,7 +47,6 @@ if TYPE_CHECKING:
     from mlpcore.estimators.regressor import OnlineMLPRegressor as OnlineMLPRegressor
     from mlpcore.estimators.stream import StreamMLPClassifier as StreamMLPClassifier
     from mlpcore.estimators.stream import StreamMLPRegressor as StreamMLPRegressor
-    from mlpcore.evaluation import Committee as Committee
     from mlpcore.evaluation import Evaluation as Evaluation
     from mlpcore.evaluation import evaluate as evaluate
     from mlpcore.inference import TrainedClassifier as TrainedClassifier
@@ -69,7 +68,7 @@ _NAMES = {
     "mlpcore.estimators.deformer": "ElasticDeformer",
     "mlpcore.estimators.regressor": "OnlineMLPRegressor",
     "mlpcore.estimators.stream": "StreamMLPClassifier StreamMLPRegressor",
-    "mlpcore.evaluation": "Committee Evaluation evaluate",
+    "mlpcore.evaluation": "Evaluation evaluate",
     "mlpcore.inference": "TrainedClassifier export load",
     "mlpcore.network": "Network",
     "mlpcore.philox": "philox",

@@ -4,8 +4,7 @@ Every figure of merit that is computed from a network's outputs belongs here; ba
 errors. Tables and pictures of the results belong in `mlpcore.report`.
 """
 
-from mlpcore.evaluation.committee import Committee
 from mlpcore.evaluation.copies import Copies
 from mlpcore.evaluation.evaluation import Evaluation, evaluate
 
-__all__ = ["Committee", "Copies", "Evaluation", "evaluate"]
+__all__ = ["Copies", "Evaluation", "evaluate"]

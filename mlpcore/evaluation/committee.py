@@ -1,4 +1,4 @@
-"""Several networks that decide together."""
+"""Evaluations of several networks on the same samples, compared."""
 
 from __future__ import annotations
 
@@ -6,61 +6,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from mlpcore.backends.base import Backend
-from mlpcore.errors import InputError
-from mlpcore.evaluation import evaluation
 from mlpcore.evaluation.evaluation import Evaluation
-from mlpcore.network.architecture import format_layer_sizes
-from mlpcore.network.network import Network
-from mlpcore.typing import AnyArray, Float64Array
-
-
-class Committee:
-    """Networks that decide by the mean of their outputs.
-
-    The errors of networks from different seeds, architectures or deformations differ and so
-    partly cancel (U. Meier, D. C. Cireşan, L. M. Gambardella and J. Schmidhuber (2011), Better
-    digit recognition with a committee of simple neural nets, ICDAR). Outputs are not scaled: a
-    network that was trained to larger targets has more weight. Networks of different losses decide
-    by the mean of their probabilities (`mlpcore.evaluation.probabilities`).
-
-    Parameters
-    ----------
-    networks
-        One or more, all with the same numbers of inputs and of classes, and the same range of
-        inputs.
-
-    Raises
-    ------
-    InputError
-        When there is no network, or the numbers differ.
-    """
-
-    def __init__(self, networks: Sequence[Network]):
-        self.networks = tuple(networks)
-        if not self.networks:
-            raise InputError("a committee of no networks: expected at least one")
-        n_inputs, *_, n_classes = self.networks[0].layer_sizes
-        for number, network in enumerate(self.networks, 1):
-            sizes = network.layer_sizes
-            if (sizes[0], sizes[-1]) != (n_inputs, n_classes):
-                raise InputError(
-                    f"network {number} of a committee is {format_layer_sizes(sizes)}: expected "
-                    f"{n_inputs} inputs and {n_classes} classes, as the first has"
-                )
-
-    def outputs(self, images: AnyArray, backend: Backend) -> Float64Array:
-        """Mean outputs (n, n_classes); arguments and errors are those of `evaluation.outputs`."""
-        outputs = [evaluation.outputs(n, images, backend) for n in self.networks]
-        return evaluation.mean_outputs(self.networks, outputs)
-
-    def predict(self, images: AnyArray, backend: Backend) -> AnyArray:
-        """The first class with the greatest mean output, (n,)."""
-        return self.outputs(images, backend).argmax(axis=1)
-
-    def evaluate(self, images: AnyArray, labels: AnyArray, backend: Backend) -> Evaluation:
-        """The committee's evaluation; arguments and errors are those of `evaluation.evaluate`."""
-        return Evaluation.of(self.outputs(images, backend), labels)
+from mlpcore.typing import AnyArray
 
 
 def compare(first: Evaluation, second: Evaluation) -> tuple[int, int, float]:

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 #: Lengths are in inches, font sizes in points.
 WIDTH, MAX_HEIGHT, MARGIN, PAD = 7.0, 10.0, 0.3, 0.04
-DPI = 200
+DPI = 150
 
 #: From a line of text to the next.
 LINE = 0.2

@@ -1,4 +1,4 @@
-"""Training with packed weights of 21 bits each: their precision, and when they are used."""
+"""Training with packed weights of 21 bits each: their precision."""
 
 import numpy as np
 import pytest
@@ -6,9 +6,8 @@ import pytest
 from emulated import SIMD
 from mlpcore import backends
 from mlpcore.backends.simd import SimdBackend
-from mlpcore.network import Network
 from mlpcore.network.activation import A, B
-from oracle import EPSILON, bits, random_network, trained, training_set
+from oracle import EPSILON, random_network, trained
 
 pytestmark = pytest.mark.parametrize("name", [each for each in SIMD if backends.get(each).packs])
 
@@ -54,28 +53,3 @@ def test_a_packed_row_has_its_21_bits(name, reference, n_in, row, above):
     tolerance = 3 * PACKED_EPSILON * max(1, 1e-27 / (row or 1))
     assert np.abs(change - correct).max() <= tolerance * np.abs(correct).max()
     assert change.any() == (row > 0)
-
-
-def test_few_samples_and_small_networks_are_not_packed(name):
-    """Few are less than half of a block, in a short call or at the end of a long one.
-
-    Large networks are packed if that is chosen, and give the bits of the deferred schedule if not.
-    """
-    packed, usual = SimdBackend(name, 2, packed_from=0), SimdBackend(name, 2)
-    deferred = SimdBackend(name, 2, "deferred", packed_from=0)
-
-    def after(*calls, sizes=(100, 200, 200, 10)):
-        """The bits after calls with so many samples of a set."""
-        network, (images, labels, order) = Network(sizes, seed=1), training_set(sizes, 80)
-        for backend, n in calls:
-            backend.train(network, images, labels, order[:n], 0.01)
-            order = order[n:]
-        return bits(network)
-
-    for few, *pieces in ((True, 15), (False, 16), (True, 1, 2), (False, 32)):
-        one, other = (after(*((each, n) for n in pieces)) for each in (packed, deferred))
-        assert (one == other) == few
-    assert after((packed, 47)) == after((packed, 32), (deferred, 15))
-    assert after((usual, 80)) == after((deferred, 80))
-    thin = (100, 20, 20, 10)  # of which one thread trains each layer
-    assert after((packed, 80), sizes=thin) == after((deferred, 80), sizes=thin)

@@ -187,29 +187,6 @@ def test_a_power_of_two_for_all_is_that_factor_of_the_rate(simd_name, schedule):
         assert result.loss == pytest.approx(weight * wanted.loss, rel=1e-12)
 
 
-def test_a_sample_of_weight_0_leaves_no_trace(cpu_name):
-    """A stepper computes the same without it; a block rounds in other places."""
-    network, (images, labels, order, _) = FULL.network(), FULL.samples()
-    weights = np.arange(FULL.n, dtype=np.float32) % 3
-    engine = StepperEngine(backends.get(cpu_name, 1))
-    whole, _ = trained(engine, network, images, labels, order, 1e-3, sample_weight=weights)
-    kept = order[weights[order] > 0]
-    rest, _ = trained(engine, network, images, labels, kept, 1e-3, sample_weight=weights)
-    assert bits(whole) == bits(rest)
-
-
-@every_schedule
-def test_weights_of_0_alone_change_no_bit(simd_name, schedule):
-    """Errors are counted all the same, and the loss is that of no sample."""
-    network, (images, labels, order, _) = FULL.network(), FULL.samples()
-    (engine,), none = engines(simd_name, schedule, (3,)), np.zeros(FULL.n, np.float32)
-    got, result = trained(engine, network, images, labels, order, 0.01, sample_weight=none)
-    outputs = engine.predict(network, images)
-    wrong = np.count_nonzero(outputs.argmax(axis=1)[order] != labels[order])
-    assert bits(got) == bits(network)
-    assert (result.samples, result.errors, result.loss) == (2 * FULL.n, wrong, 0.0)
-
-
 # ---- calls ---------------------------------------------------------------------------------
 
 

@@ -6,13 +6,12 @@ import numpy as np
 import pytest
 from scipy.stats import binomtest
 
-from mlpcore import Committee, InputError, Network, OnlineMLPClassifier, backends
+from mlpcore import InputError, Network, OnlineMLPClassifier, backends
 from mlpcore.evaluation import Copies, Evaluation, evaluate
 from mlpcore.evaluation.committee import compare
 from mlpcore.evaluation.evaluation import BATCH, wilson_interval
 from mlpcore.evaluation.probabilities import nearest_distributions, of_outputs, unsure
 from small_classifiers import PAPER
-from small_runs import DATA
 
 
 def test_errors_by_hand():
@@ -56,19 +55,6 @@ def test_batches_are_put_together(reference):
     assert wrong.indices.tolist() == [BATCH, n - 1]
 
 
-def test_the_mean_of_a_committee_decides(reference):
-    networks = [Network((35, *hidden, 3), seed=1) for hidden in ((9,), (4, 5), ())]
-    committee, inputs = Committee(networks), DATA.test_images.reshape(60, 35)
-    outputs = committee.outputs(DATA.test_images, reference)
-    expected = np.mean([reference.predict(each, inputs) for each in networks], 0, np.float64)
-    # Sums of three numbers below 2 in float64, in another order.
-    np.testing.assert_allclose(outputs, expected, rtol=0, atol=1e-15)
-    guesses = committee.predict(inputs, reference)
-    assert guesses.tolist() == outputs.argmax(1).tolist()
-    result = committee.evaluate(DATA.test_images, DATA.test_labels, reference)
-    assert result.errors == np.count_nonzero(guesses != DATA.test_labels) > 0
-
-
 @pytest.mark.parametrize(("alone", "p_value"), [((0, 0), 1), ((1, 9), 22 / 2**10), ((7, 0), 2**-6)])
 def test_mcnemars_exact_test(alone, p_value):
     """Each of the two is wrong alone for so many of 90 samples, and both are for 5."""
@@ -104,10 +90,6 @@ def test_no_sample_is_beyond_doubt():
 LABELS, ZEROS = np.array([0, 1]), np.zeros((2, 3))
 
 
-def committee(*sizes):
-    return lambda: Committee([Network(each, 0) for each in sizes])
-
-
 def images(shape, dtype=np.float32):
     images = np.zeros(shape, dtype)
     return lambda: evaluate(Network((35, 3)), images, LABELS, backends.get("scalar"))
@@ -127,9 +109,6 @@ REFUSED = [
     (lambda: Evaluation.of(ZEROS, 3 * LABELS), "^labels: from 0 to 3, expected 0 to 2"),
     (lambda: Evaluation.of(ZEROS, -LABELS), "^labels: from -1 to 0, expected"),
     (lambda: Evaluation.of(ZEROS / 0, LABELS), "^outputs: expected finite"),
-    (committee(), "^a committee of no networks: expected"),
-    (committee((35, 9, 3), (35, 3), (35, 9, 4)), "^network 3 of a committee is 35-9-4: expected"),
-    (committee((35, 9, 3), (36, 9, 3)), "^network 2 .*expected 35 inputs"),
     (images((2, 6, 5)), r"^images: .*\(2, 30\), expected"),
     (images((2, 7, 5), np.float64), "^images: float64"),
 ]
