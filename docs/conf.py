@@ -13,6 +13,7 @@ from pathlib import Path
 
 from sklearn.exceptions import ConvergenceWarning
 from sphinx.application import Sphinx
+from sphinx_gallery import notebook
 from sphinx_gallery.sorting import ExplicitOrder
 
 from mlpcore.version import __version__
@@ -68,7 +69,7 @@ copybutton_prompt_text = r">>> |\.\.\. |\$ "
 copybutton_prompt_is_regexp = True
 
 #: The examples, in this order.
-GALLERY = "first_network", "few_digits", "deformation", "grid_search", "stream", "first_layer"
+GALLERY = "first_network", "few_digits", "deformation", "grid_search", "stream"
 
 sphinx_gallery_conf = {
     "examples_dirs": "gallery",
@@ -124,7 +125,25 @@ def both_modes(app: Sphinx, page: str, source: list[str]) -> None:
     source[0] = re.sub(picture, both, source[0])
 
 
+def tutorial(app: Sphinx) -> None:
+    """Writes the tutorial as a notebook to run in a clone, where the package is installed."""
+    written = notebook.jupyter_notebook_skeleton()
+    page = (DOCS / "tutorial.md").read_text()
+    page = re.sub(r'(?<=\]\(|=")(?=images/|[\w-]+\.md)', "docs/", page)
+    text, *blocks = re.split(r"^```(sh|python)\n(.*?)^```\n", page, flags=re.MULTILINE | re.DOTALL)
+    notebook.add_markdown_cell(written, text)
+    for kind, code, text in zip(blocks[::3], blocks[1::3], blocks[2::3]):
+        if "venv" in code:
+            notebook.add_markdown_cell(written, f"```sh\n{code}```")
+        else:
+            code = re.sub("^", "!", code.strip(), flags=re.MULTILINE) if kind == "sh" else code
+            notebook.add_code_cell(written, code)
+        notebook.add_markdown_cell(written, text)
+    notebook.save_notebook(written, DOCS / "generated" / "tutorial.ipynb")
+
+
 def setup(app: Sphinx) -> None:
+    app.connect("builder-inited", tutorial)
     app.connect("source-read", both_modes)
     app.connect("autodoc-process-docstring", rest, priority=400)  # before numpydoc
     app.connect("autodoc-skip-member", skip)

@@ -14,6 +14,7 @@ from mlpcore.interrupts import leave_on_interrupt
 COMMANDS = {
     "train": "train a network on deformed digits, or go on with a stopped run",
     "committee": "train many networks that decide together, here or on a cluster",
+    "info": "show settings, curve and errors of a run, and how to go on",
     "evaluate": "count the errors of networks, and of their committee",
     "predict": "read pictures of digits, one in each",
     "read": "read pages: forms, fields, numbers on paper",

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from mlpcore.commands.options import command_text
 from mlpcore.data.dataset import Dataset
 from mlpcore.errors import InputError, one_line, shown
 from mlpcore.files import atomic_write, remove_temporary
@@ -24,7 +25,6 @@ from mlpcore.report.tables import text_table
 from mlpcore.stopping import stopping
 from mlpcore.store.run_folder import LAST, Run
 from mlpcore.store.trained import TrainedNetwork
-from mlpcore.training.state import TrainingState
 from mlpcore.training.trainer import Diverged, Trainer
 
 if TYPE_CHECKING:
@@ -56,17 +56,6 @@ def train(run: Run, trainer: Trainer, data: Dataset, console: Console, command: 
         console.print(f"stopped: {_place(trainer)}; saved. To go on:")
         console.print_whole(f"  {command}")
     return 128 + signals[0] if signals else 0
-
-
-def show_finished(run: Run, state: TrainingState, console: Console) -> bool:
-    """Prints the result of a finished run, if it has its report with figures; returns whether."""
-    path, n = run.folder / REPORT, run.config.epochs
-    if not path.is_file() or not any((run.folder / "figures").glob("*")):
-        return False
-    console.print(text_table(result_table(run.config, run.data, state)))
-    console.print(f"finished: {n} of {n} epochs done; a greater --epochs goes on")
-    console.print(f"report: {shown(path)}")
-    return True
 
 
 def _describe(run: Run, trainer: Trainer, data: Dataset, console: Console) -> None:
@@ -139,6 +128,7 @@ def write_report(
     content = text([path.relative_to(folder).as_posix() for path in paths])
     try:
         atomic_write(folder / REPORT, content.encode(errors="replace"))
-        console.print(f"report: {shown(folder / REPORT)}")
+        more = command_text("info", str(folder))
+        console.print(f"report: {shown(folder / REPORT)}; in short: {more}")
     except InputError as error:
         console.print(f"note: no report: {error}")

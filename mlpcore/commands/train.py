@@ -17,6 +17,7 @@ from msgspec import structs
 from mlpcore import backends
 from mlpcore.backends.base import Backend
 from mlpcore.commands import runs
+from mlpcore.commands.info import describe_run
 from mlpcore.commands.options import (
     DEFORMATION,
     Parser,
@@ -253,7 +254,9 @@ def resume(options: Options, console: Console) -> int:
         if options.get("epochs", config.epochs) != config.epochs:
             config = config.with_epochs(options["epochs"], state.begun)
         done = state.epoch == config.epochs == run.config.epochs
-        if done and runs.show_finished(run, state, console):
+        if done and (folder / runs.REPORT).is_file() and any((folder / "figures").glob("*")):
+            for line in describe_run(run, state):
+                console.print(line)
             return 0
         if state.epoch < config.epochs:
             check_writable(folder)  # rather than lose an epoch that cannot be saved

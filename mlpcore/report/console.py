@@ -24,6 +24,26 @@ if TYPE_CHECKING:
 REFRESH_SECONDS = 0.25
 
 
+def epoch_columns(held_out: int) -> tuple[str, ...]:
+    """The header of lines for epochs; `held_out` is that of the `Dataset`."""
+    test = kind_of_test(held_out)
+    return "epoch", "rate", "loss", "training", "validation", test, "samples/s", "time"
+
+
+def epoch_cells(metrics: EpochMetrics, epochs: int) -> tuple[str, ...]:
+    """The cells of an epoch, of so many."""
+    return (
+        f"{metrics.epoch}/{epochs}",
+        f"{metrics.learning_rate:.2e}",
+        f"{metrics.loss:.4f}",
+        f"{metrics.training_error:.2f} %",
+        NONE if metrics.validation_errors is None else f"{metrics.validation_error:.2f} %",
+        f"{metrics.test_error:.2f} %" if metrics.n_test else NONE,
+        f"{metrics.n_train / max(metrics.training_seconds, 1e-9):,.0f}",
+        f"{metrics.seconds:.1f} s",
+    )
+
+
 class Console(Observer):
     """Shows lines for epochs and, on a terminal or in a notebook, two bars below the lines.
 
@@ -91,9 +111,7 @@ class Console(Observer):
         self.on_progress(trainer, "", 0, trainer.n_samples)
         if not self._has_header:
             self._has_header = True
-            names = "epoch", "rate", "loss", "training", "validation"
-            test = kind_of_test(trainer.source.held_out)
-            self._print_row(trainer, *names, test, "samples/s", "time")
+            self._print_row(trainer, *epoch_columns(trainer.source.held_out))
 
     def on_progress(self, trainer: Trainer, phase: str, done: int, total: int) -> None:
         """Moves the bars of the epoch's phase and of the run."""
@@ -138,17 +156,7 @@ class Console(Observer):
         """Prints the line of an epoch, unless many short ones would scroll by."""
         if metrics.seconds < 1 and not is_milestone(metrics.epoch, trainer.config.epochs):
             return
-        self._print_row(
-            trainer,
-            f"{metrics.epoch}/{trainer.config.epochs}",
-            f"{metrics.learning_rate:.2e}",
-            f"{metrics.loss:.4f}",
-            f"{metrics.training_error:.2f} %",
-            NONE if metrics.validation_errors is None else f"{metrics.validation_error:.2f} %",
-            f"{metrics.test_error:.2f} %" if metrics.n_test else NONE,
-            f"{metrics.n_train / max(metrics.training_seconds, 1e-9):,.0f}",
-            f"{metrics.seconds:.1f} s",
-        )
+        self._print_row(trainer, *epoch_cells(metrics, trainer.config.epochs))
 
     def on_run_end(self, trainer: Trainer) -> None:
         """Removes the bars."""

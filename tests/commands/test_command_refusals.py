@@ -66,7 +66,8 @@ REFUSED = [
     (f"{C} --scheduler=", "no address of a Dask scheduler: expected"),
     (f"{C} --scheduler nowhere", "no Dask scheduler at nowhere: "),
     (f"{C} --scheduler tcp://127.0.0.1:65536", "port 65536: expected a whole number from 1 to"),
-    # evaluate
+    # info and evaluate
+    ("info none", "none does not exist: expected the folder of a run or of a committee"),
     ("evaluate none", "none does not exist: expected the folder of a run or of a committee"),
     ("evaluate c", "c/8-6"),
     ("evaluate net --json pipe", "cannot write pipe: expected a file or a new name"),

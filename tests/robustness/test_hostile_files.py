@@ -209,6 +209,7 @@ COMMANDS = {
         "train --resume run --threads 1 --epochs 3",
         "evaluate run --threads 1 --figures figures",
         "evaluate run/last.safetensors --data data.npz --threads 1 --json out.json",
+        "info run run/best.safetensors",
         "predict run picture.png",
         "predict run/best.safetensors picture.png --json",
         "export run --onnx net.onnx --safetensors net.safetensors",

@@ -1,0 +1,28 @@
+"""`mlpcore info`: runs before, in and after training, committees, and files of weights."""
+
+import signal
+
+import pytest
+
+from mlpcore.__main__ import main
+from mlpcore.store.run_folder import BEST, read_history
+
+pytestmark = pytest.mark.usefixtures("made_here")
+
+
+def test_a_run_and_its_weights(call):
+    best = min(reversed(read_history("run")), key=lambda each: each.validation_errors)
+    out = " ".join(call("info", "run", f"run/{BEST}", "pretrained").split())
+    assert f"{best.test_error:.2f} %" in out and "learning rate: 0.008" in out
+    assert f"n test: {best.n_test}; test errors: {best.test_errors}" in out
+    assert "841-1000-500-10, relu, cross-entropy, 1,347,510 weights" in out
+    assert "train --resume run --epochs 6 " in out and "3 of 3 epochs done" in out
+
+
+def test_a_stopped_committee(call, data, signal_in, capsys):
+    options = "--arch 3 --members 2 --epochs 2 --threads 1 --out c --data"
+    with signal_in(signal.SIGINT, 1):
+        assert main(["committee", *options.split(), data]) == 130
+    rows = [line.split() for line in call("info", "c").splitlines()]
+    assert rows[2][:3] == ["3-1", "0", "1/2"] and rows[3] == ["3-2", "1", "0/2", "-", "-"]
+    assert "1 of 2 epochs done" in call("info", "c/3-1")
