@@ -7,6 +7,7 @@ parameter or by a file.
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
@@ -161,6 +162,10 @@ def _to_labels(values: ArrayLike, name: str) -> AnyArray:
         )
     if labels.dtype.kind == "f" and not np.isfinite(labels).all():
         raise InputError(f"{name} holds labels that are not finite: expected numbers")
+    if labels.dtype.kind == TEXT:  # in a file, any numbers may stand for characters
+        codes = np.frombuffer(labels.astype(labels.dtype.newbyteorder("=")).tobytes(), np.uint32)
+        if codes.max(initial=0) > sys.maxunicode:
+            raise InputError(f"{name} holds no characters but {codes.max():,}: expected text")
     for label in np.unique(labels).tolist() if labels.dtype.kind == TEXT else ():
         check_unicode(f"{name}: the label", label)
     return labels

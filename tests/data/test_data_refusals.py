@@ -148,6 +148,7 @@ REFUSED = [
     (lambda: written(b"", "a.parquet"), "not read here: load it by pandas, and"),
     (lambda: written(gzip.compress(bytes(2**27)), "a.csv.gz"), "unpacks to more than 67,108,864"),
     (lambda: npz(X=X, y=np.array(["\ud800", "b", "c"])[Y]), "the label '\\ud800': expected text"),
+    (lambda: npz(X=X, y=np.array([2**21, 97], "<u4").view("U1")[Y % 2]), "but 2,097,152: exp"),
     (lambda: written(b"\0\0\0\x18ftypheic", "a", read_picture), "JPEG, as from heif-convert"),
     (lambda: written(b"%PDF-1.4", "a", read_picture), "a is a PDF document: expected PNG or"),
     # held-out images
