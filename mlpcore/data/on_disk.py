@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import os
+from io import BufferedReader
 from typing import IO, Any
 
 import numpy as np
@@ -21,7 +22,7 @@ class BytesOnDisk:
 
     Slices, and rows by their numbers or by truth values, are such arrays again.
 
-    A file that is mapped would take less time (0.2 µs for a picture of MNIST instead of 1.4), but
+    A file that is mapped would take less time (0.8 µs for a picture of MNIST instead of 2.0), but
     the process would end without a word if it became shorter. An InputError is raised if reading
     fails, or the file has changed since it was opened.
     """
@@ -73,14 +74,13 @@ class BytesOnDisk:
 
     def __array__(self, dtype: DTypeLike | None = None, copy: bool | None = None) -> AnyArray:
         result = np.empty((len(self), math.prod(self._sides)), np.uint8)
-        rows, parts = self._rows, result
-        if isinstance(rows, range) and rows.step == 1:
-            rows, parts = rows[:1], result[None]
-        begins = (self._offset + np.asarray(rows, np.int64) * result.shape[1]).tolist()
         with explained("read", self._path), open_regular(self._path) as file:
-            for begin, part in zip(begins, parts):
-                file.seek(begin)
-                file.readinto(part.data)
+            if isinstance(self._rows, range) and self._rows.step == 1:
+                file.seek(self._offset + self._rows.start * result.shape[1])
+                file.readinto(result.data)
+            else:
+                begins = self._offset + np.asarray(self._rows, np.int64) * result.shape[1]
+                _read_rows(file, list(zip(begins.tolist(), result)))
             state = _state(file)
         if state != self._found:  # fewer bytes would be another size
             raise InputError(
@@ -90,6 +90,28 @@ class BytesOnDisk:
             stored = result.reshape(-1, *self._sides[::-1])
             result = np.ascontiguousarray(stored.swapaxes(1, 2))
         return result.reshape(self.shape).astype(dtype or np.uint8, copy=False)
+
+
+def _read_rows(file: BufferedReader, rows: list[tuple[int, Any]]) -> None:
+    """Reads rows, of bytes, each from its place in a file.
+
+    Linux says which are not in its cache, and fetches these from the disk all at once.
+    """
+    if hasattr(os, "RWF_NOWAIT"):
+        descriptor, late = file.fileno(), []
+        for begin, row in rows:
+            try:
+                if os.preadv(descriptor, [row], begin, os.RWF_NOWAIT) == len(row):
+                    continue
+            except OSError:  # BlockingIOError, or a file system that cannot tell
+                pass
+            os.posix_fadvise(descriptor, begin, len(row), os.POSIX_FADV_WILLNEED)
+            late.append((begin, row))
+        rows = late
+    raw: Any = file.raw  # a buffer would be filled for each row, and not used
+    for begin, row in rows:
+        raw.seek(begin)
+        raw.readinto(row.data)
 
 
 def _state(file: IO[bytes]) -> tuple[int, int]:
