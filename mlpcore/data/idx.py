@@ -22,7 +22,6 @@ import gzip
 import hashlib
 import io
 import math
-import os
 import re
 import struct
 import zlib
@@ -188,12 +187,11 @@ def idx_sets(folder: Path) -> dict[str, dict[str, Path]]:
     An InputError when the folder cannot be read.
     """
     with explained("read", folder):
-        names = sorted(os.listdir(folder))
+        paths = sorted(folder.iterdir())
     sets: dict[str, dict[str, Path]] = {}
-    for found in filter(None, map(_NAME.fullmatch, names)):
-        part = "train" if found[2] == "train" else "t10k"
-        file = next(file for file in FILES if file.startswith(f"{part}-{found[3]}"))
-        files, path = sets.setdefault(found[1], {}), folder / found[0]
-        # Some archives unpack to a folder of the same name beside the file.
-        files[file] = min(files.get(file, path), path, key=os.path.isdir)
+    for path in paths:
+        found = _NAME.fullmatch(path.name)
+        if found and not path.is_dir():  # as some archives unpack beside the file
+            file = FILES[2 * (found[2] != "train") + (found[3] == "labels")]
+            sets.setdefault(found[1], {}).setdefault(file, path)
     return sets
