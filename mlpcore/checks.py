@@ -137,7 +137,7 @@ def check_array_like(name: str, values: Any) -> None:
     """
     if values is None or isinstance(values, (str, bytes, memoryview)):
         raise InputError(f"{name} is {brief(values)}: expected an array")
-    parts = values if isinstance(values, list) else [values]
+    parts = values if isinstance(values, (list, tuple)) else [values]
     if any(map(np.ma.is_masked, parts)):
         raise InputError(f"{name} holds masked values: expected none, as its filled() returns")
     torch: Any = sys.modules.get("torch")

@@ -63,7 +63,7 @@ def _describe(run: Run, trainer: Trainer, data: Dataset, console: Console) -> No
     config = trainer.config
     if data.notice:
         console.print(f"note: {data.notice}")
-    values = "" if data.pixels.whole else ", values {:g} to {:g}".format(*data.value_range)
+    values = "" if data.pixels.whole else ", values {:g} to {:g}".format(*data.pixels.value_range)
     console.print(f"data: {data.name} ({shown(data.source)}): {data.contents}{values}")
     console.print(f"backend: {trainer.backend.description}")
     name, n = format_hidden_layers(config.hidden_layers), trainer.state.network.n_parameters

@@ -103,16 +103,6 @@ def _check_part(part: Part) -> Part:
     return part._replace(images=images, labels=labels)
 
 
-def _to_list(values: Any, name: str) -> Any:
-    """Return a sequence, also one of pictures, as a list, and an array as it is."""
-    if hasattr(values, "__array__") or isinstance(values, memoryview):
-        return values
-    try:
-        return list(values)
-    except TypeError:
-        raise InputError(f"{name} is no array: expected images, or labels") from None
-
-
 def _to_images(values: ArrayLike, name: str) -> AnyArray:
     """Return images (n, h, w) of real numbers.
 
@@ -121,7 +111,7 @@ def _to_images(values: ArrayLike, name: str) -> AnyArray:
     """
     images: Any = values
     if not isinstance(values, BytesOnDisk):
-        images = real_array(name, _to_list(values, name))
+        images = real_array(name, values)
     if images.ndim == 4 and 1 in (images.shape[1], images.shape[3]):
         sides = images.shape[2:] if images.shape[1] == 1 else images.shape[1:3]
         images = images.reshape(-1, *sides)
@@ -138,7 +128,7 @@ def _to_images(values: ArrayLike, name: str) -> AnyArray:
 
 def _to_labels(values: ArrayLike, name: str) -> AnyArray:
     """Return labels (n,): numbers, or strings."""
-    given = _to_list(values, name)
+    given: Any = values
     check_array_like(name, given)
     try:
         labels = np.asarray(given)
@@ -146,7 +136,7 @@ def _to_labels(values: ArrayLike, name: str) -> AnyArray:
             labels = np.array(labels.tolist())
     except ValueError:  # nested lists of different lengths
         raise InputError(f"{name} is no array: expected a label for each image") from None
-    if isinstance(given, list) or labels.dtype != given.dtype:
+    if labels.ndim and not (isinstance(given, np.ndarray) and labels.dtype == given.dtype):
         check_lossless(name, labels, given)
     if labels.ndim == 2 and labels.shape[1] == 1:
         labels = labels[:, 0]

@@ -119,11 +119,6 @@ class Dataset:
             pixels = PixelSpec(shape, shape) if are_bytes else _of_images(shape)
             object.__setattr__(self, "pixels", pixels)
 
-    @property
-    def value_range(self) -> tuple[float, float]:
-        """The values of pixels that became -1 and 1."""
-        return self.pixels.value_range
-
     @classmethod
     def from_arrays(
         cls,
@@ -177,7 +172,7 @@ class Dataset:
         --------
         >>> from sklearn.datasets import load_digits
         >>> data = Dataset.from_arrays(*load_digits(return_X_y=True), test_size=0.25)
-        >>> data, data.value_range
+        >>> data, data.pixels.value_range
         (Dataset('arrays': 1,347 training and 450 test images of 9 x 9, 10 classes), (0.0, 16.0))
         """
         train, test = Part(X, y, "X", "y"), None

@@ -84,7 +84,7 @@ REFUSED = [
     (lambda: arrays(X=memoryview(X)), "X is <memory at "),
     (lambda: arrays(X=[*X[1:], np.ma.masked_less(X[0], 99)]), "X holds masked values: expected no"),
     (lambda: arrays(X=X[:, :1], X_test=X_TEST[:, :1]), "X has the shape (12, 1, 5)"),
-    (lambda: arrays(y_test=None), "y_test is no array: expected"),
+    (lambda: arrays(y_test=None), "y_test is None: expected an array"),
     (lambda: arrays(y=[[1], [1, 2]] * 6), "y is no array: expected a label for each image"),
     (lambda: arrays(y=np.zeros(12)), "y has 1 classes, such as 0.0: expected 2 to 256"),
     (lambda: arrays(y_test=Y_TEST + 1), "y_test holds the label 3, which is out of range"),

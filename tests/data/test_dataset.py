@@ -196,7 +196,7 @@ def test_bytes_in_any_shape(shaped):
     data = Dataset.from_arrays(*arrays, name="letters")
     assert_same(data, Dataset.from_arrays(*FOUR))
     assert (data.name, data.n_classes, data.classes) == ("letters", 3, (0, 1, 2))
-    assert (data.pixels.pixel_shape, data.value_range) == ((4, 5), (0, 255))
+    assert (data.pixels.pixel_shape, data.pixels.value_range) == ((4, 5), (0, 255))
     assert data.similar_labels == ()
 
 
@@ -213,7 +213,7 @@ def test_other_numbers_have_the_range_of_the_training_images(convert, value_rang
     x = X.copy()
     x[0, 0, :2] = 0, 255
     data = Dataset.from_arrays(convert(x), Y, convert(X_TEST), Y_TEST)
-    assert data.value_range == value_range
+    assert data.pixels.value_range == value_range
     assert (data.train_images.min(), data.train_images.max()) == (-1, 1)
     as_bytes = Dataset.from_arrays(x, Y, X_TEST, Y_TEST)
     for a, b in zip(sets(data), sets(as_bytes)):
@@ -229,13 +229,13 @@ def test_rows_and_a_range_that_is_given(tmp_path):
     data = Dataset.from_arrays(X // 16, Y, X_TEST // 16, Y_TEST, value_range=(0, 15))
     expected = Dataset.from_arrays(X // 16 * np.uint8(17), Y, X_TEST, Y_TEST)
     np.testing.assert_allclose(data.train_images, expected.train_images, rtol=0, atol=2e-7)
-    assert data.value_range == (0, 15)
+    assert data.pixels.value_range == (0, 15)
     np.savez(tmp_path / "set.npz", X=X // 16, y=Y)
     data = load(tmp_path / "set.npz", value_range=(0, 20))
-    assert data.value_range == (0, 20)  # by which a run finds the file again
+    assert data.pixels.value_range == (0, 20)  # by which a run finds the file again
     assert DataSummary.of(DataSummary.of(data).load()) == DataSummary.of(data)
     bright = Dataset.from_arrays(X.astype(int) // 2 + 100, Y, X_TEST, Y_TEST)
-    assert bright.value_range[0] == 0  # the background, although no pixel is so dark
+    assert bright.pixels.value_range[0] == 0  # the background, although no pixel is so dark
     beyond = Dataset.from_arrays(X.astype(int), Y, X_TEST.astype(int) * 2, Y_TEST)
     assert beyond.test_images.max() > 2  # not cut off, and no range of its own
     mask = Dataset.from_arrays(X > 99, Y, X_TEST > 99, Y_TEST)
