@@ -9,7 +9,7 @@ import pytest
 
 from mlpcore import Network, backends
 from mlpcore.data import dataset
-from speed import command, measure, tables, timing
+from speed import command, measure, tables, timing, to_error
 from speed.peers import PEERS
 from speed.peers.base import Peer
 from speed.problem import TOLERANCE, make_problem
@@ -91,7 +91,8 @@ def test_bad_input_is_one_line_and_status_2(capsys):
         ("--arch net9", "architecture 'net9'"),
         ("--routine step,sort", "'sort', expected step"),
         ("--peers JAX,fast", "'fast', expected a part of JAX scan; PyTorch by hand"),
-        ("--threads 0", "0, expected 1 to 1,024"),
+        ("--epochs 2", "--epochs without --to-error"),
+        ("--to-error 1 --routine step", "--routine together with --to-error"),
     ):
         assert command.main(arguments.split()) == 2
         out, err = capsys.readouterr()
@@ -109,3 +110,8 @@ def test_from_end_to_end(tmp_path, capsys, monkeypatch):
     assert report["data"] == dataset.EMBEDDED
     assert (report["rows"][0]["name"], report["rows"][0]["threads"]) == measure.BASE
     assert all(row["error"] < TOLERANCE and row["timing"] for row in report["rows"])
+    arguments = "--to-error 60,89 --arch 8 --dataset digits --threads 1 --epochs 2,1"
+    assert command.main([*arguments.split(), "--json", str(path)]) == 0
+    out, err = capsys.readouterr()
+    assert "to 89 %" in out and "epochs 1, ours modern" in err
+    assert {*json.loads(path.read_bytes())["learners"]} == {each.name for each in to_error.OURS}
