@@ -1,14 +1,12 @@
 /** The page: what is drawn or opened goes through the networks, and their answers are shown. */
 import { drawMap } from "./deformation.js";
 import { digitOf } from "./digit.js";
-import { Drawing, paint } from "./drawing.js";
+import { Drawing, paint, showInk } from "./drawing.js";
 import { IMAGE, imageOf, inkOf } from "./image.js";
-import { showInside } from "./inside.js";
 import { answer, answerOfDigit, classes, givesProbabilities, isDoubtful } from "./model.js";
 import { networks, usualDeformation, wrong } from "./model.js";
 import { ranking } from "./network.js";
 import { inkOfPicture } from "./picture.js";
-import { showInk } from "./pixels.js";
 
 /** The side of a drawing for the network; the number of deformed forms; the most bars. */
 const [RASTER, FORMS, MAX_BARS] = [128, 12, 10];
@@ -100,10 +98,9 @@ function showNothing() {
   showInk(byId("seen"), new Float32Array(1));
   showBars(null);
   showForms();
-  showInside(null);
 }
 
-function show(asked, { inputs, states, outputs }, isDone) {
+function show(asked, { inputs, outputs }, isDone) {
   image = asked;
   const [first, second] = ranking(outputs);
   guess = first;
@@ -114,7 +111,6 @@ function show(asked, { inputs, states, outputs }, isDone) {
   showInk(byId("seen"), inkOf(inputs[0], networks[0]));
   showBars(outputs);
   if (isDone) showForms();
-  if (isDone) showInside(states);
 }
 
 function valueText(output) {
