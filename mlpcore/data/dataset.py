@@ -78,24 +78,20 @@ class Dataset:
         Pictures as they came, of any real type. Where they are many bytes in a file, they stay
         there (`mlpcore.data.on_disk`): `numpy.asarray` reads them, or some of them.
     train_labels, test_labels : numpy.ndarray of uint8, shape (n,)
-        All are below `n_classes`. The training set has every label of the test set.
-    n_classes : int
-        2 to 256.
+        Places among the classes. The training set has every label of the test set.
+    classes : tuple
+        What the labels 0, 1 ... stand for: 2 to 256 numbers or strings of the files, in their order.
     source : str
         Where the data came from: the path of the folder, or some words.
+    pixels : PixelSpec
+        How the pixels become images.
     similar_labels : tuple of int
         Labels whose images are rotated and sheared half as much: 1 and 7 for digits
         (the paper's "Deforming images"), none for other data.
     notice : str
         A line that the user should see, such as why this is not MNIST. Mostly empty.
-    pixels : PixelSpec
-        How the pixels become images. By default bytes become images of the same size, and other
-        numbers are images already, in [-1, 1].
     held_out : int
         0, or the number of test images if they are from the end of the training set (`hold_out`).
-    classes : tuple
-        What the labels 0, 1 ... stand for: the numbers or strings in the files, in their order. By
-        default the labels themselves.
     """
 
     name: str
@@ -103,21 +99,12 @@ class Dataset:
     train_labels: UInt8Array
     test_pixels: AnyArray
     test_labels: UInt8Array
-    n_classes: int
+    classes: tuple[Any, ...]
     source: str
+    pixels: PixelSpec
     similar_labels: tuple[int, ...] = ()
     notice: str = ""
-    pixels: PixelSpec = None  # type: ignore[assignment]  # see __post_init__
     held_out: int = 0
-    classes: tuple[Any, ...] = ()
-
-    def __post_init__(self) -> None:
-        if not self.classes:
-            object.__setattr__(self, "classes", tuple(range(self.n_classes)))
-        if self.pixels is None:
-            shape, are_bytes = self.train_pixels.shape[1:], self.train_pixels.dtype == np.uint8
-            pixels = PixelSpec(shape, shape) if are_bytes else _of_images(shape)
-            object.__setattr__(self, "pixels", pixels)
 
     @classmethod
     def from_arrays(
@@ -206,6 +193,11 @@ class Dataset:
         return Images(self.test_pixels, self.pixels)
 
     @property
+    def n_classes(self) -> int:
+        """The number of classes; labels are below it."""
+        return len(self.classes)
+
+    @property
     def image_shape(self) -> tuple[int, int]:
         """Height and width of an image, in pixels."""
         return self.pixels.image_shape
@@ -268,18 +260,13 @@ class Dataset:
             return self
         images, test = map(self.pixels.to_images, (self.train_pixels, self.test_pixels))
         images = add_strokes(images, self.train_labels, self.classes, share, seed)
-        pixels = _of_images(self.image_shape)
+        pixels = PixelSpec(self.image_shape, self.image_shape, (-1.0, 1.0), whole=False)
         return dataclasses.replace(self, train_pixels=images, test_pixels=test, pixels=pixels)
 
     def as_inputs(self, input_range: InputRange = "signed") -> Dataset:
         """Return the data with images in a network's range; an InputError if there is none such."""
         pixels = structs.replace(self.pixels, input_range=input_range)
         return dataclasses.replace(self, pixels=pixels)
-
-
-def _of_images(shape: tuple[int, int]) -> PixelSpec:
-    """Pixels that are images in [-1, 1] already."""
-    return PixelSpec(shape, shape, (-1.0, 1.0), whole=False)
 
 
 def test_images_text(n_test: int, held_out: int) -> str:
@@ -414,11 +401,10 @@ def _make(
     return Dataset(
         shown(name or source),
         *arrays,
-        n_classes=len(classes),
-        source=source,
-        similar_labels=similar,
-        pixels=pixels,
-        classes=tuple(classes.tolist()),
+        tuple(classes.tolist()),
+        source,
+        pixels,
+        similar,
     )
 
 
@@ -459,9 +445,9 @@ def _embedded_digits(notice: str = "") -> Dataset:
         labels[~test],
         images[test],
         labels[test],
-        n_classes=10,
-        source="embedded in scikit-learn",
-        similar_labels=SIMILAR_DIGITS,
-        notice=notice,
-        pixels=DIGITS_PIXELS,
+        tuple(range(10)),
+        "embedded in scikit-learn",
+        DIGITS_PIXELS,
+        SIMILAR_DIGITS,
+        notice,
     )

@@ -39,7 +39,8 @@ def make_pixels(n, seed, n_classes=3, height=7, width=5):
 def make_dataset(n_test=60):
     """A data set of three grids of images; not a multiple of anything."""
     (x, t), (x_test, t_test) = make_pixels(230, 0), make_pixels(n_test, 1)
-    return Dataset("small", x, t, x_test, t_test, 3, source="nowhere", similar_labels=(1,))
+    pixels = PixelSpec(x.shape[1:], x.shape[1:])
+    return Dataset("small", x, t, x_test, t_test, (0, 1, 2), "nowhere", pixels, similar_labels=(1,))
 
 
 #: The data of most runs in the tests.

@@ -127,7 +127,7 @@ REFUSED = [
     (new(network=Network((35, 9, 3))), r"35, 9, 3.*expected \(35, 9, 6, 3\)"),
     (new(network=Network((35, 9, 6, 3), None, "relu")), "relu.*expected .*, tanh, squared"),
     (new(network=Network((35, 9, 6, 3), loss="cross-entropy")), "entropy.*expected .*, squared"),
-    (new(dataclasses.replace(DATA, n_classes=2)), "^train labels: from 0 to 2, expected 0 to 1"),
+    (new(dataclasses.replace(DATA, classes=(0, 1))), "^train labels: from 0 to 2, expected 0 to 1"),
     (new(ones_and_sevens=0.5), "expected"),
     (new(learning_rate=1e-43, decay="linear"), "learning rate of a layer"),  # within an epoch
     (new(weight_decay="linear"), "^weight_decay 'linear': expected"),
