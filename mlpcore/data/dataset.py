@@ -80,7 +80,7 @@ class Dataset:
     train_labels, test_labels : numpy.ndarray of uint8, shape (n,)
         Places among the classes. The training set has every label of the test set.
     classes : tuple
-        What the labels 0, 1 ... stand for: 2 to 256 numbers or strings of the files, in their order.
+        What the labels 0, 1 ... stand for: the numbers or strings in the files, in their order.
     source : str
         Where the data came from: the path of the folder, or some words.
     pixels : PixelSpec

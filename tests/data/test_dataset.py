@@ -134,10 +134,10 @@ def test_download(cache, published, mirrors, capfd):
 
 
 WRONG = {
-    "not an IDX file": b"<html>Please log in</html>",
+    "BadGzipFile": b"<html>Please log in</html>",
     "MD5": zipped(idx_bytes(np.zeros(6, np.uint8))),
-    "truncated": zipped(idx_bytes(small_set()[TEST_LABELS]))[:-3],
-    "sends more than": bytes(mnist.MAX_DOWNLOAD + 1),
+    "end-of-stream": zipped(idx_bytes(small_set()[TEST_LABELS]))[:-3],
+    "invalid distance": zipped(bytes(9))[:10] + b"\x4b\x4c\x04\xff\x00" + bytes(8),
     "HTTP 404": None,
 }
 
