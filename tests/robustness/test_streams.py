@@ -12,6 +12,7 @@ import pytest
 import forked
 import mlpcore
 from mlpcore.__main__ import main
+from mlpcore.commands import runs
 from mlpcore.network import Network
 from mlpcore.store.run_folder import read_history
 from small_runs import write_idx, write_weights
@@ -49,10 +50,11 @@ def left(name, descriptor):
 STATUS = {closed: 0, full: 2, left: 128 + signal.SIGPIPE}
 
 
-@pytest.fixture(scope="module")
-def folder(warm_folder):
+@pytest.fixture
+def folder(warm_folder, monkeypatch):
     write_idx(warm_folder / "data")
     write_weights(warm_folder / "net", Network((35, 4, 3), seed=1))
+    monkeypatch.setattr(runs, "trained_figures", lambda *args: {})  # they take long
     return warm_folder
 
 

@@ -1,5 +1,6 @@
 """Shared parts of the equivalence tests: inputs, tolerances, and the comparison of a training."""
 
+import functools
 from itertools import product
 from typing import NamedTuple
 
@@ -201,28 +202,36 @@ class StepperEngine(ReferenceBackend):
         return stepper.predict(self._kind(images))
 
 
+@functools.lru_cache(64)  # because each engine gets the same problems
+def solved(reference, problem):
+    """A problem's samples, rates and other arguments, and its network after the oracle's training,
+    with the training's result and predictions."""
+    images, labels, order, weights = problem.samples()
+    more = {"target": problem.target, "weight_decay": problem.weight_decay}
+    rate = problem.rate
+    if weights is not None:
+        rate /= float(weights.max()) or 1.0  # the step of the greatest is a stable one
+        more["sample_weight"] = weights
+    rates = [rate / problem.ratio**layer for layer in range(len(problem.sizes) - 1)]
+    expected = problem.network()
+    wanted = reference.train(expected, images, labels, order, rates, **more)
+    outputs = reference.predict(expected, images)
+    return (images, labels, order), rates, more, expected, wanted, outputs
+
+
 def check_training(reference, problem, *engines):
     """Weights, loss, counts and predictions after a training are the oracle's, with the same bits
     by all engines: these are backends, and steppers as `StepperEngine`."""
-    rate, n = problem.rate, 2 * problem.n
-    on_cpus = all(engine.can_weight for engine in engines)
-    if problem.loss == HUBER and not on_cpus:
-        problem = problem._replace(loss="squared")
-    images, labels, order, weights = problem.samples()
-    more = {"target": problem.target, "weight_decay": problem.weight_decay * on_cpus}
-    greatest = 1.0
-    if weights is not None and on_cpus:
-        greatest = float(weights.max()) or 1.0  # the step of which is a stable one
-        rate, more["sample_weight"] = rate / greatest, weights
-    rates = [rate / problem.ratio**layer for layer in range(len(problem.sizes) - 1)]
-    start, results = problem.network(), []
-    expected = start.copy()
-    wanted = reference.train(expected, images, labels, order, rates, **more)
-    outputs = reference.predict(expected, images)
+    if not all(engine.can_weight for engine in engines):
+        loss = "squared" if problem.loss == HUBER else problem.loss
+        problem = problem._replace(loss=loss, weight_decay=0.0, weights=None)
+    (images, labels, order), rates, more, expected, wanted, outputs = solved(reference, problem)
+    greatest = problem.rate / rates[0]
+    start, results, n = problem.network(), [], 2 * problem.n
     for engine in engines:
         network = start.copy()
         loaded, shown = engine.load(network), engine.put(images)
-        how = rates if problem.ratio != 1 else rate
+        how = rates if problem.ratio != 1 else rates[0]
         result = engine.train(loaded, shown, engine.put(labels), order, how, **more)
         # Weights are off by up to 2e-6, which sums over up to 1,000 inputs of up to 1 add up.
         np.testing.assert_allclose(engine.predict(loaded, shown), outputs, rtol=0, atol=1e-4)
