@@ -30,27 +30,20 @@ def sanitized(*arguments):
 
 
 BOUNDS = """
-import sys
 from emulated import ROOT, EmulatedDriver
 from mlpcore.backends.cuda.launch import Launch
 driver = EmulatedDriver(ROOT / "tests" / "support" / "snippets.cu")
-memory = driver.allocate(80)
-driver.launch(Launch(sys.argv[1] + "_kernel", (1, 1, 1), (32, 1, 1), (memory.address, 20)))
+memory = driver.allocate(128)
+driver.launch(Launch("shared_kernel", (1, 1, 1), (32, 1, 1), (memory.address,)))
 """
 
 
-FOUND = {
-    "read_before": "heap-buffer-overflow.*READ of size 4",
-    "shared": "global-buffer-overflow.*WRITE of size 4",
-}
-
-
-@pytest.mark.parametrize("kernel, finding", FOUND.items())
-def test_accesses_out_of_bounds_are_caught(kernel, finding):
-    result = sanitized("-c", BOUNDS, kernel)
+def test_accesses_out_of_bounds_are_caught():
+    """In shared memory, which is a section of its own; malloc gives a GPU's other memory."""
+    result = sanitized("-c", BOUNDS)
     assert result.returncode != 0
+    finding = "global-buffer-overflow.*WRITE of size 4.*in shared_kernel"
     assert re.search(finding, result.stderr, re.DOTALL), result.stderr
-    assert f"in {kernel}_kernel" in result.stderr
 
 
 def test_kernels_stay_within_bounds():
