@@ -172,12 +172,7 @@ def outputs(network: Network, images: Float32Array, backend: Backend) -> Float64
     if inputs.ndim == 3:
         inputs = inputs.reshape(len(inputs), inputs.shape[1] * inputs.shape[2])
     inputs = check_array("images", inputs, (None, network.layer_sizes[0]))
-    result = np.empty((len(inputs), network.layer_sizes[-1]))
-    loaded = backend.load(network)
-    for begin in range(0, len(inputs), BATCH):
-        part = slice(begin, begin + BATCH)
-        result[part] = backend.predict(loaded, backend.put(inputs[part]))
-    return result
+    return backend.predict(backend.load(network), backend.put(inputs)).astype(np.float64)
 
 
 def mean_outputs(networks: Sequence[Network], outputs: Sequence[AnyArray]) -> Float64Array:

@@ -9,7 +9,7 @@ from scipy.stats import binomtest
 from mlpcore import InputError, Network, OnlineMLPClassifier, backends
 from mlpcore.evaluation import Copies, Evaluation, evaluate
 from mlpcore.evaluation.committee import compare
-from mlpcore.evaluation.evaluation import BATCH, wilson_interval
+from mlpcore.evaluation.evaluation import wilson_interval
 from mlpcore.evaluation.probabilities import nearest_distributions, of_outputs, unsure
 from small_classifiers import PAPER
 
@@ -43,16 +43,6 @@ def test_the_interval_is_wilsons(counts):
     """As SciPy computes it, to the last bit."""
     expected = binomtest(*counts).proportion_ci(0.95, method="wilson")
     assert wilson_interval(*counts) == (expected.low, expected.high)
-
-
-def test_batches_are_put_together(reference):
-    n = 2 * BATCH + 3
-    images = np.random.default_rng(0).uniform(-1, 1, (n, 2)).astype(np.float32)
-    network = Network((2, 2), seed=3)
-    labels = reference.predict(network, images).argmax(1)
-    labels[[BATCH, -1]] = 1 - labels[[BATCH, -1]]
-    wrong = evaluate(network, images, labels, reference).misclassified
-    assert wrong.indices.tolist() == [BATCH, n - 1]
 
 
 @pytest.mark.parametrize(("alone", "p_value"), [((0, 0), 1), ((1, 9), 22 / 2**10), ((7, 0), 2**-6)])
