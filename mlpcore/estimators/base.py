@@ -3,22 +3,27 @@
 from __future__ import annotations
 
 import copy
+import math
 import operator
 import sys
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, field
+from numbers import Integral, Real
 from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 from msgspec import structs
+from numpy.typing import ArrayLike
 from scipy.sparse import issparse
 from sklearn.base import BaseEstimator
+from sklearn.utils._param_validation import Interval, Options, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from mlpcore import backends
 from mlpcore.backends.base import Backend
+from mlpcore.checks import GREATEST_RATE, LEAST_RATE
 from mlpcore.deformation.parameters import IDENTITY, DeformationParameters
 from mlpcore.estimators.fitting import (
     FEW,
@@ -36,7 +41,6 @@ from mlpcore.estimators.fitting import (
 from mlpcore.estimators.validation import (
     Samples,
     canonical,
-    check_parameters,
     check_samples,
     float_rows,
     image_shape_of,
@@ -48,7 +52,7 @@ from mlpcore.network.activation import Activation, Init
 from mlpcore.network.architecture import hidden_layers_of
 from mlpcore.network.network import Network
 from mlpcore.report.console import Console
-from mlpcore.training.config import PAPER_RATIO, Decay, TrainingConfig
+from mlpcore.training.config import MAX_EPOCHS, PAPER_RATIO, Decay, TrainingConfig
 from mlpcore.training.sources import ArraySource, Source, SparseSource
 from mlpcore.training.state import EpochMetrics, TrainingState
 from mlpcore.training.trainer import Diverged, Observer, Trainer
@@ -86,6 +90,19 @@ class OnlineMLP(BaseEstimator):  # type: ignore[misc]
 
     #: Settings of a `TrainingConfig` that are no parameters.
     _settings: ClassVar[dict[str, Any]] = {}
+
+    #: Of those that `TrainingConfig` does not check by these names.
+    _parameter_constraints: ClassVar[dict[str, Any]] = {
+        "learning_rate_init": [Interval(Real, LEAST_RATE, GREATEST_RATE, closed="both")],
+        "alpha": [StrOptions({"auto"}), Interval(Real, 0, sys.float_info.max, closed="both")],
+        "max_iter": [Interval(Integral, 1, MAX_EPOCHS, closed="both")],
+        "early_stopping": ["boolean"],
+        "validation_fraction": [Interval(Real, 0, 1, closed="neither")],
+        "n_iter_no_change": [Interval(Integral, 1, None, closed="left"), Options(Real, {math.inf})],
+        "tol": [Interval(Real, None, None, closed="neither")],
+        "warm_start": ["boolean"],
+        "verbose": ["boolean"],
+    }
 
     #: The values of all parameters.
     _parameters: ClassVar[Any]
@@ -148,8 +165,15 @@ class OnlineMLP(BaseEstimator):  # type: ignore[misc]
         """The score that `early_stopping` compares."""
 
     @abstractmethod
-    def _only_answer(self, outputs: Float32Array, samples: Samples, last: EpochMetrics) -> Any:
-        """The one answer of a network to all samples, because steps were too long, or None."""
+    def _answers(self, outputs: AnyArray) -> AnyArray:
+        """The answers (n,) or (n, n_outputs) of outputs (n, n_outputs)."""
+
+    def predict(self, X: ArrayLike) -> AnyArray:
+        """The answer to each row of X, (n_samples,) or (n_samples, n_outputs).
+
+        A classifier's is the class with the greatest output, a regressor's float64.
+        """
+        return self._answers(self._outputs(X))
 
     def _bounded(self, samples: Samples) -> Samples:
         """Samples with weights that make no step unstable, where outputs have no bounds."""
@@ -172,7 +196,7 @@ class OnlineMLP(BaseEstimator):  # type: ignore[misc]
     def _fit(self, X: Any, y: Any, sample_weight: Any) -> Any:
         """See `fit` of the subclasses."""
         again = self.warm_start and hasattr(self, "_network")
-        check_parameters(self)
+        self._validate_params()
         # A copy, so that this one stays as it is if a check or the training fails.
         mlp = copy_of(self) if again else self._new()
         inputs, targets = check_samples(mlp, X, y, reset=not again)
@@ -210,7 +234,7 @@ class OnlineMLP(BaseEstimator):  # type: ignore[misc]
         if cache and not all(map(operator.is_, cache.parameters, self._parameters(self))):
             cache = None
         if cache is None:
-            check_parameters(self)
+            self._validate_params()
         mlp, samples = self, few_samples(self, cache, X, y, sample_weight)
         if samples is None:
             inputs, targets = check_samples(self, X, y, reset=first)

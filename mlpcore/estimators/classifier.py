@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import ClassifierMixin
+from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.metaestimators import available_if
+from sklearn.utils.multiclass import _check_partial_fit_first_call
 from sklearn.utils.validation import check_is_fitted
 
 from mlpcore.deformation.parameters import DeformationParameters
@@ -19,24 +21,16 @@ from mlpcore.estimators.fitting import StepperCache
 from mlpcore.estimators.validation import (
     Samples,
     can_train_in_parts,
-    check_known,
     classes_of,
     deformation_of,
     encode,
-    known_classes,
     weights_of,
 )
 from mlpcore.evaluation import probabilities
-from mlpcore.network.activation import Loss
+from mlpcore.network.activation import LOSSES, Loss
 from mlpcore.store.export import EstimatorNetwork
 from mlpcore.training.config import USUAL_TARGET
-from mlpcore.training.state import EpochMetrics
 from mlpcore.typing import AnyArray, Float32Array
-
-#: Outputs that differ by less are almost the same, and losses of more times that of a guess are
-#: due to steps that are too long if outputs are.
-ALIKE = 1e-3
-WORSE_THAN_A_GUESS = 1.5
 
 
 @parameterised
@@ -184,6 +178,11 @@ class OnlineMLPClassifier(ClassifierMixin, OnlineMLP):  # type: ignore[misc]
     True
     """
 
+    _parameter_constraints: ClassVar[dict[str, Any]] = {
+        **OnlineMLP._parameter_constraints,
+        "loss": [StrOptions({*LOSSES})],
+    }
+
     deformation: DeformationParameters | None = None  # type: ignore[misc]
     image_shape: tuple[int, int] | None = None  # type: ignore[misc]
     class_weight: Mapping[Any, float] | str | None = None
@@ -259,28 +258,27 @@ class OnlineMLPClassifier(ClassifierMixin, OnlineMLP):  # type: ignore[misc]
             A factor of each sample's learning rate, 0 or more; None stands for 1. A warning names
             a weight that makes a step unstable.
         """
-        known = known_classes(classes, getattr(self, "classes_", None))
-        result: OnlineMLPClassifier = self._partial_fit(X, y, sample_weight, classes_=known)
+        known = SimpleNamespace(classes_=getattr(self, "classes_", None))
+        if _check_partial_fit_first_call(known, classes):
+            known.classes_ = classes_of(classes, "classes")
+        result: OnlineMLPClassifier = self._partial_fit(X, y, sample_weight, **vars(known))
         return result
 
     def _learn_targets(self, targets: AnyArray, weights: Any, again: bool) -> None:
-        if again:
-            check_known("y", np.unique(targets), self.classes_)
-        else:
-            self.classes_: AnyArray = classes_of(targets)
+        if not again:
+            self.classes_: AnyArray = classes_of(targets, "y")
 
     def _samples(self, inputs: Float32Array, targets: AnyArray, sample_weight: Any) -> Samples:
-        codes = encode(self.classes_, targets)
+        codes = encode(self._codes(), targets)
         weights = weights_of(sample_weight, self.class_weight, self.classes_, targets)
         return Samples(inputs, codes, weights)
 
     def _few(
         self, rows: Float32Array, y: Any, sample_weight: Any, cache: StepperCache
     ) -> Samples | None:
-        labels = y if isinstance(y, list) else y.tolist()
         try:
-            codes = np.array([cache.codes[label] for label in labels], np.uint8)
-        except (KeyError, TypeError):
+            codes = encode(cache.codes, y)
+        except TypeError:
             return None
         y = np.asarray(y)
         return Samples(rows, codes, weights_of(sample_weight, self.class_weight, self.classes_, y))
@@ -295,28 +293,10 @@ class OnlineMLPClassifier(ClassifierMixin, OnlineMLP):  # type: ignore[misc]
         right = outputs.argmax(axis=1) == held_out.targets
         return float(np.average(right, weights=held_out.weights))
 
-    def _only_answer(self, outputs: Float32Array, samples: Samples, last: EpochMetrics) -> Any:
-        """The class that a network answers because steps were too long, or None.
-
-        They leave hidden neurons that are 0 for all samples, or at the limits of tanh. Outputs are
-        then the same to the bit; or almost so and wrong, with a loss above that of outputs which
-        are all alike. Steps that are too short leave either no such outputs or no such loss.
-        """
-        right = (outputs.argmax(axis=1) == samples.targets).sum()
-        if right > np.bincount(samples.targets).max():
-            return None
-        n = len(self.classes_)
-        of_a_guess = n * self.target_**2 / 2 if self.loss == "squared" else math.log(n)
-        spread = np.ptp(outputs, axis=0).max()
-        ignored = spread == 0 or (spread < ALIKE and last.loss > WORSE_THAN_A_GUESS * of_a_guess)
-        return self.classes_[outputs[0].argmax()] if ignored else None
-
     # ---- predictions -------------------------------------------------------------------
 
-    def predict(self, X: ArrayLike) -> AnyArray:
-        """The class with the greatest output for each row of X, (n_samples,)."""
-        guesses = self._outputs(X).argmax(axis=1)
-        return self.classes_[guesses]
+    def _answers(self, outputs: AnyArray) -> AnyArray:
+        return self.classes_[outputs.argmax(axis=1)]
 
     def decision_function(self, X: ArrayLike) -> Float32Array:
         """The network's outputs, float32 of shape (n_samples, n_classes).

@@ -17,7 +17,7 @@ from sklearn.utils.extmath import row_norms
 from mlpcore.backends.base import Backend, Stepper
 from mlpcore.errors import InputError
 from mlpcore.estimators.unstable_steps import warn_of_unstable_step
-from mlpcore.estimators.validation import Samples, float_rows, is_auto
+from mlpcore.estimators.validation import Samples, float_rows
 from mlpcore.evaluation import evaluation
 from mlpcore.network.network import Network
 from mlpcore.training.config import TrainingConfig
@@ -155,8 +155,8 @@ def warn_of_training(mlp: Any, samples: Samples, n_before: int, complete: bool) 
     losses = [metrics.loss for metrics in epochs]
     rates = [metrics.learning_rate for metrics in epochs]
     outputs = outputs_of(mlp._network, samples.inputs, mlp._get_backend(mlp._network))
-    answer = mlp._only_answer(outputs, samples, epochs[-1])
-    if answer is not None:
+    if np.ptp(samples.targets, axis=0).any() and not np.ptp(outputs, axis=0).any():
+        answer = mlp._answers(outputs)[0]
         text = (
             f"The network answers {answer} whatever the sample: learning_rate_init "
             f"{mlp.learning_rate_init} is too high. Lower it, or scale X."
@@ -195,7 +195,7 @@ DECAY = 5.0
 
 def decay_of(mlp: Any, n_samples: float, backend: Backend) -> float:
     """The weight decay of a training on so many samples, or on a stream of infinitely many."""
-    if not is_auto(mlp.alpha):
+    if mlp.alpha != "auto":
         return float(mlp.alpha)
     return DECAY / n_samples if backend.can_weight and mlp.deformation is None else 0.0
 

@@ -24,7 +24,6 @@ from mlpcore.estimators.validation import Samples, can_train_in_parts, weights_o
 from mlpcore.network.activation import HUBER
 from mlpcore.network.network import Network
 from mlpcore.store.export import RegressorNetwork
-from mlpcore.training.state import EpochMetrics
 from mlpcore.typing import AnyArray, Float32Array, Float64Array
 
 #: The squares of larger numbers, and their sums, may be infinite.
@@ -143,9 +142,7 @@ class OnlineMLPRegressor(RegressorMixin, OnlineMLP):  # type: ignore[misc]
         result: OnlineMLPRegressor = self._partial_fit(X, y, sample_weight)
         return result
 
-    def predict(self, X: ArrayLike) -> Float64Array:
-        """The targets of each row of X, float64 of shape (n_samples,) or (n_samples, n_outputs)."""
-        outputs = self._outputs(X)
+    def _answers(self, outputs: AnyArray) -> AnyArray:
         mean, deviation = self._moments.scale
         result: Float64Array = mean + deviation * outputs
         return result.ravel() if self._is_flat else result
@@ -202,13 +199,6 @@ class OnlineMLPRegressor(RegressorMixin, OnlineMLP):  # type: ignore[misc]
 
     def _held_out_score(self, outputs: Float32Array, held_out: Samples) -> float:
         return float(r2_score(held_out.targets, outputs, sample_weight=held_out.weights))
-
-    def _only_answer(self, outputs: Float32Array, samples: Samples, last: EpochMetrics) -> Any:
-        """The numbers that a network answers because steps were too long, or None."""
-        if np.ptp(outputs, axis=0).any() or not np.ptp(samples.targets, axis=0).any():
-            return None
-        mean, deviation = self._moments.scale
-        return (mean + deviation * outputs[0]).round(4).tolist()
 
     def _get_backend(self, network: Network) -> Backend:
         backend = super()._get_backend(network)

@@ -7,10 +7,8 @@ from __future__ import annotations
 
 import dataclasses
 import math
-import numbers
-import sys
 import warnings
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -23,59 +21,25 @@ from sklearn.model_selection import train_test_split
 from sklearn.utils import check_random_state
 from sklearn.utils.class_weight import compute_class_weight
 from sklearn.utils.extmath import row_norms
-from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.multiclass import check_classification_targets, unique_labels
 from sklearn.utils.validation import _check_sample_weight, validate_data
 
 from mlpcore.backends.affine import N_LABELS
 from mlpcore.backends.arguments import MAX_SIDE
 from mlpcore.backends.simd import MAX_THREADS
-from mlpcore.checks import check_array_like, check_choice, check_rate, check_real, check_whole
+from mlpcore.checks import check_array_like, check_whole
 from mlpcore.cpu import cores_beside_others
 from mlpcore.data.arrays import check_lossless
 from mlpcore.deformation.parameters import IDENTITY, DeformationParameters
 from mlpcore.errors import InputError, brief
-from mlpcore.network.activation import LOSSES
-from mlpcore.training.config import MAX_EPOCHS
 from mlpcore.typing import AnyArray, Float32Array, UInt8Array
 
 #: Features beyond this root mean square are not scaled. Whole units of a measurement, such as
 #: centimetres of a petal or grey levels up to 16, stay below and are learnt well enough.
 FAR_OUTSIDE = 10.0
 
-#: More classes than this, and than a quarter of the samples, look like a regression target.
-MANY_CLASSES = 20
-
 
 # ---- parameters --------------------------------------------------------------------------
-
-
-def check_parameters(mlp: Any) -> None:
-    """Checks parameters that `TrainingConfig` does not check by these names."""
-    check_whole("max_iter", mlp.max_iter, 1, MAX_EPOCHS)
-    check_rate("learning_rate_init", mlp.learning_rate_init)
-    check_real("validation_fraction", mlp.validation_fraction)
-    if not 0 < mlp.validation_fraction < 1:
-        found = brief(mlp.validation_fraction)
-        raise InputError(f"validation_fraction {found}: expected a share between 0 and 1")
-    if mlp.n_iter_no_change != math.inf:  # which stops nothing
-        check_whole("n_iter_no_change", mlp.n_iter_no_change, 1, MAX_EPOCHS)
-    check_real("tol", mlp.tol)
-    if math.isnan(mlp.tol):
-        raise InputError("tol nan: expected a number")
-    is_number = isinstance(mlp.alpha, numbers.Real) and not isinstance(mlp.alpha, bool)
-    if not is_auto(mlp.alpha) and not (is_number and 0 <= mlp.alpha <= sys.float_info.max):
-        raise InputError(f"alpha {brief(mlp.alpha)}: expected 'auto', or 0 or more, and finite")
-    for name in ("early_stopping", "warm_start", "verbose"):
-        value = getattr(mlp, name)
-        if not isinstance(value, int | np.bool_ | None):  # a text such as "no" is true
-            raise InputError(f"{name} {brief(value)}: expected True or False")
-    if not is_regressor(mlp):
-        check_choice("loss", mlp.loss, LOSSES)
-
-
-def is_auto(alpha: Any) -> bool:
-    """True if the number of samples decides the weight decay."""
-    return isinstance(alpha, str) and alpha == "auto"
 
 
 def can_train_in_parts(mlp: Any) -> bool:
@@ -149,62 +113,20 @@ def are_similar(labels: AnyArray, similar_labels: Any) -> NDArray[np.bool_]:
     return np.array([label in similar or str(label) in texts for label in labels.tolist()], bool)
 
 
-def check_classes(classes: ArrayLike, name: str) -> AnyArray:
-    """The distinct classes, sorted, if there are 2 or more and a byte can number them."""
-    given, classes = classes, np.asarray(classes)
-    if classes.ndim == 0 or (classes.dtype.kind == "f" and np.isnan(classes).any()):
-        raise InputError(f"{name} {brief(given)}: expected a list of labels")
-    if isinstance(given, list):
-        check_lossless(name, classes, given)
-    try:
-        classes = np.unique(classes)
-    except TypeError:
-        raise InputError(f"{name} {brief(given)}: expected labels that can be sorted") from None
+def classes_of(labels: Any, name: str) -> AnyArray:
+    """The classes, sorted, of all labels (n,), if a byte can number them."""
+    classes: AnyArray = unique_labels(labels)
     if not 2 <= len(classes) <= N_LABELS:
         number = "1 class" if len(classes) == 1 else f"{len(classes):,} classes"
         raise InputError(f"{name} holds {number}: expected 2 to {N_LABELS}")
     return classes
 
 
-def check_known(name: str, classes: AnyArray, known: AnyArray) -> None:
-    """Raises InputError unless sorted classes are those of the training before."""
-    if not np.array_equal(classes, known):
-        given, expected = (brief(each.tolist()) for each in (classes, known))
-        raise InputError(f"{name} {given}: expected the known classes, {expected}")
-
-
-def classes_of(y: AnyArray) -> AnyArray:
-    """The classes of all labels y (n,) of a `fit`."""
-    classes = check_classes(y, "y")
-    if y.dtype.kind in "iuf" and len(classes) > max(MANY_CLASSES, len(y) / 4):
-        warnings.warn(
-            f"y holds {len(classes)} different numbers in {len(y)} samples, each of which becomes "
-            "a class, but this looks like the target of a regression. Expected labels of classes.",
-            stacklevel=5,  # of who called fit
-        )
-    return classes
-
-
-def known_classes(classes: ArrayLike | None, known: AnyArray | None) -> AnyArray:
-    """The classes of a `partial_fit`: those given, those of the training before it, or both.
-
-    If both are there, they must be the same.
-    """
-    if classes is None:
-        if known is None:
-            raise InputError("classes None: expected all labels in the first partial_fit")
-        return known
-    given = check_classes(classes, "classes")
-    if known is not None:
-        check_known("classes", given, known)
-    return given
-
-
-def encode(classes: AnyArray, y: AnyArray) -> UInt8Array:
-    """The place of each label of y (n,) among the classes."""
-    codes = {label: code for code, label in enumerate(classes.tolist())}
+def encode(codes: Mapping[Any, int], labels: ArrayLike) -> UInt8Array:
+    """The place of each label (n,) among the classes."""
+    listed: Any = labels if isinstance(labels, list) else np.asarray(labels).tolist()
     try:
-        return np.array([codes[label] for label in y.tolist()], np.uint8)
+        return np.array([codes[label] for label in listed], np.uint8)
     except KeyError as error:
         known = brief(list(codes))
         raise InputError(f"y holds {error.args[0]!r}: expected one of {known}") from None
@@ -278,11 +200,7 @@ def validated(mlp: Any, X: Any, *y: Any, reset: bool = False, **settings: Any) -
                 "X is a sparse matrix whose indptr decreases: expected an ascending one"
             )
     settings |= {"dtype": np.float32, "order": "C", "accept_sparse": "csr"}
-    try:
-        return validate_data(mlp, X, *y, reset=reset, **settings)
-    except OverflowError as error:
-        names = "X or y" if y else "X"
-        raise InputError(f"{names}: {error}, expected numbers that float64 holds") from None
+    return validate_data(mlp, X, *y, reset=reset, **settings)
 
 
 def canonical(X: Any) -> Any:
@@ -357,10 +275,7 @@ def weights_of(
         return None
     if sample_weight is not None:
         check_array_like("sample_weight", sample_weight)
-    try:
-        weights = _check_sample_weight(sample_weight, y, dtype=np.float32, ensure_non_negative=True)
-    except OverflowError as error:
-        raise InputError(f"sample_weight: {error}, expected numbers that float32 holds") from None
+    weights = _check_sample_weight(sample_weight, y, dtype=np.float32, ensure_non_negative=True)
     if class_weight is not None:
         weighted = np.unique(y) if isinstance(class_weight, str) else classes
         factors = compute_class_weight(class_weight, classes=weighted, y=y).astype(np.float32)
