@@ -15,6 +15,11 @@ static const double FIRST_STEPS = 200.0, SHARING_INTERVAL = 4.0;
  */
 static const double REDISTRIBUTED = 0.005, LEAST_PROBABILITY = 1e-4;
 
+/* The greatest eta w (1 + |x|^2) of a weight w above 1. It changes the answer to a sample x by so
+ * much that the error grows: 2 / (p (1 - p)) is 8 for a softmax of two classes of probability p =
+ * 1/2, and networks with hidden layers were found to fail between a half and twice of 4. */
+static const double LONGEST_STEP = 4.0;
+
 static const mlp_layer *top_of(const mlp_mixture *m)
 {
     return &m->network->layers[m->network->n_layers - 1];
@@ -97,6 +102,7 @@ double mlp_mixture_step(const mlp_mixture *m, const float *x, const mlp_wanted *
     const mlp_sample sample = list_inputs(m, x, &square);
     if (rate == 0.0) rate = 0.1 * fmin(1.0, sqrt(3.0 / (1.0 + square)));
     for (int i = 0; i < m->network->n_layers; i++) m->rates[i] = (float)rate;
+    weight = (float)fmin(weight, fmax(1.0, LONGEST_STEP / (rate * (1.0 + square))));
     int errors = 0;
     const double loss = mlp_step(m->stepper, &sample, wanted, m->rates, NULL, weight, &errors);
     if (!isfinite(loss)) return loss;

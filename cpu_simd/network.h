@@ -21,6 +21,9 @@
 #define MLP_A 1.7159f
 #define MLP_B 0.6666f
 
+/* The error from which Huber's loss is linear, as in mlpcore/network/activation.py. */
+#define MLP_HUBER 1.345
+
 /* The activations of hidden neurons, in the order of mlpcore/network/activation.py: X(number,
  * name). A kernel activate_NAME computes y(a), and delta_NAME the deltas. */
 #define MLP_ACTIVATIONS(X) X(MLP_TANH, tanh) X(MLP_RELU, relu)

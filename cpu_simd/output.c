@@ -60,7 +60,7 @@ static float target_of(const mlp_wanted *wanted, int i)
 static double slope_of(const mlp_layer *layer, double error)
 {
     if (layer->activation != MLP_LINEAR) return error;
-    return error < -1.0 ? -1.0 : error > 1.0 ? 1.0 : error;
+    return error < -MLP_HUBER ? -MLP_HUBER : error > MLP_HUBER ? MLP_HUBER : error;
 }
 
 mlp_outcome mlp_judge(const mlp_layer *layer, const float *y, const mlp_wanted *wanted)

@@ -14,7 +14,7 @@ from mlpcore.backends.arguments import GRID, IMAGES_PER_GRID, noise_shape
 from mlpcore.backends.base import Backend, Poll, Progress, Samples, TrainingResult
 from mlpcore.backends.deforming import EpochFields
 from mlpcore.network import Network
-from mlpcore.network.activation import HUBER, A, B, complete
+from mlpcore.network.activation import HUBER, HUBER_THRESHOLD, A, B, complete
 from mlpcore.typing import AnyArray, Float32Array, Float64Array
 
 #: Images of a prediction at a time, so that their states stay in the cache.
@@ -65,7 +65,7 @@ def output_loss(
     if network.loss == "cross-entropy":
         return -float(np.log(y[wanted.argmax()])), error
     if network.loss == HUBER:
-        slope = np.clip(error, -1, 1)
+        slope = np.clip(error, -HUBER_THRESHOLD, HUBER_THRESHOLD)
         return float(np.sum(slope * (error - slope / 2))), slope
     return 0.5 * float(np.sum(error**2)), error * HIDDEN["tanh"][1](y)
 

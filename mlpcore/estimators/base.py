@@ -29,13 +29,13 @@ from mlpcore.estimators.fitting import (
     FEW,
     Plateau,
     StepperCache,
+    bounded,
     copy_of,
     decay_of,
     few_samples,
     observers_of,
     outputs_of,
     train_by_steps,
-    warn_of_steps,
     warn_of_training,
 )
 from mlpcore.estimators.validation import (
@@ -103,6 +103,9 @@ class OnlineMLP(BaseEstimator):  # type: ignore[misc]
         "warm_start": ["boolean"],
         "verbose": ["boolean"],
     }
+
+    #: The longest step that is stable, and the least weight that is lowered for that.
+    _bounds: ClassVar[tuple[float, float]]
 
     #: The values of all parameters.
     _parameters: ClassVar[Any]
@@ -176,8 +179,8 @@ class OnlineMLP(BaseEstimator):  # type: ignore[misc]
         return self._answers(self._outputs(X))
 
     def _bounded(self, samples: Samples) -> Samples:
-        """Samples with weights that make no step unstable, where outputs have no bounds."""
-        return samples
+        """Samples with weights that make no step unstable."""
+        return bounded(samples, self.learning_rate_init, *self._bounds)
 
     def _deformation(self) -> DeformationParameters:
         """The deformation of a training."""
@@ -243,7 +246,6 @@ class OnlineMLP(BaseEstimator):  # type: ignore[misc]
                 mlp.__dict__.update(known)
             samples = mlp._stream_samples(inputs, targets, sample_weight)
         samples = mlp._bounded(samples)
-        warn_of_steps(samples, self.learning_rate_init)
         try:
             loss = mlp._learn(samples, cache)
         except Diverged:

@@ -178,6 +178,7 @@ class OnlineMLPClassifier(ClassifierMixin, OnlineMLP):  # type: ignore[misc]
     True
     """
 
+    _bounds: ClassVar[tuple[float, float]] = 4.0, 1.0  # as in cpu_simd/mixture.c
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         **OnlineMLP._parameter_constraints,
         "loss": [StrOptions({*LOSSES})],
@@ -213,9 +214,9 @@ class OnlineMLPClassifier(ClassifierMixin, OnlineMLP):  # type: ignore[misc]
     ) -> OnlineMLPClassifier:
         """Trains until the loss falls no more, or for `max_iter` epochs; returns the estimator.
 
-        It warns of features far outside [-1, 1], of images in [0, 1] to deform, and of labels that
-        look like a regression target; and with scikit-learn's ConvergenceWarning when the learning
-        rate was too high, or the loss still falls at the end.
+        It warns of features far outside [-1, 1] and of images in [0, 1] to deform; and with
+        scikit-learn's ConvergenceWarning when the learning rate was too high, or the loss still
+        falls at the end.
 
         Parameters
         ----------
@@ -255,8 +256,8 @@ class OnlineMLPClassifier(ClassifierMixin, OnlineMLP):  # type: ignore[misc]
             All labels that may come. The first call needs them; later calls, also after `fit`,
             may repeat them.
         sample_weight : array-like of shape (n_samples,), default=None
-            A factor of each sample's learning rate, 0 or more; None stands for 1. A warning names
-            a weight that makes a step unstable.
+            A factor of each sample's learning rate, 0 or more; None stands for 1. One above 1 that
+            makes a step unstable is lowered, in `fit` too.
         """
         known = SimpleNamespace(classes_=getattr(self, "classes_", None))
         if _check_partial_fit_first_call(known, classes):

@@ -6,7 +6,7 @@ import copy
 import math
 import warnings
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -16,7 +16,6 @@ from sklearn.utils.extmath import row_norms
 
 from mlpcore.backends.base import Backend, Stepper
 from mlpcore.errors import InputError
-from mlpcore.estimators.unstable_steps import warn_of_unstable_step
 from mlpcore.estimators.validation import Samples, float_rows
 from mlpcore.evaluation import evaluation
 from mlpcore.network.network import Network
@@ -171,21 +170,17 @@ def warn_of_training(mlp: Any, samples: Samples, n_before: int, complete: bool) 
     warnings.warn(text, ConvergenceWarning, stacklevel=4)  # of who called fit
 
 
-def warn_of_steps(samples: Samples, learning_rate: float) -> None:
-    """Warns of a weight above 1 that makes the step of a sample in `partial_fit` unstable."""
-    if samples.weights is None:
-        return
-    # Float32's infinity would be no number beside a weight of 0.
-    squares = np.minimum(row_norms(samples.inputs, squared=True), 1e38, dtype=np.float64)
-    steps = learning_rate * (1 + squares)
-    worst = int((steps * samples.weights * (samples.weights > 1)).argmax())
-    warn_of_unstable_step(
-        float(samples.weights[worst]),
-        steps[worst],
-        f"sample_weight and class_weight give sample {worst}",
-        f"learning_rate_init {learning_rate:.4g}",
-        stacklevel=5,  # of who called partial_fit
-    )
+def bounded(samples: Samples, learning_rate: float, longest: float, least: float) -> Samples:
+    """Samples whose weights above the least make no step eta w (1 + |x|^2) longer than the longest.
+
+    A longer one changes the answer to a sample x by so much that its error grows.
+    """
+    if samples.weights is None and least >= 1:
+        return samples
+    squares = row_norms(samples.inputs, squared=True).astype(np.float64)
+    bound = np.maximum(longest / (learning_rate * (1 + squares)), least)
+    weights = 1.0 if samples.weights is None else samples.weights
+    return replace(samples, weights=np.minimum(weights, bound).astype(np.float32))
 
 
 #: The weight decay "auto" times the number of samples. A decay that does not depend on their number

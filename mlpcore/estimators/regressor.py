@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from contextlib import nullcontext
-from dataclasses import replace
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import RegressorMixin
 from sklearn.metrics import r2_score
-from sklearn.utils.extmath import row_norms
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
@@ -28,11 +26,6 @@ from mlpcore.typing import AnyArray, Float32Array, Float64Array
 
 #: The squares of larger numbers, and their sums, may be infinite.
 GREATEST_TARGET = 1e140
-
-#: A step changes a linear output by about the learning rate times 1 + |x|^2 of its error, for each
-#: of the layers, and is unstable above 2 in all. Without a bound, streams of Student's t with two
-#: degrees of freedom were not learnt; one of 0.3 slowed down those of a hundred words a sample.
-GREATEST_STEP = 1.0
 
 
 @parameterised
@@ -78,7 +71,7 @@ class OnlineMLPRegressor(RegressorMixin, OnlineMLP):  # type: ignore[misc]
     n_features_in_, feature_names_in_, network_, coefs_, intercepts_, loss_curve_, loss_,
     best_loss_, validation_scores_, best_validation_score_, n_iter_, t_, n_layers_, n_outputs_
         As those of `OnlineMLPClassifier`, but losses are Huber's, of standardised targets: half
-        the squared error up to 1, and the error less 1/2 beyond. Scores are coefficients of
+        the squared error up to k = 1.345, and k (error - k / 2) beyond. Scores are coefficients of
         determination. The network gives standardised targets.
     out_activation_ : "identity"
         That of the outputs.
@@ -98,6 +91,12 @@ class OnlineMLPRegressor(RegressorMixin, OnlineMLP):  # type: ignore[misc]
     >>> mlp.fit(scale(X)[::2], y[::2]).score(scale(X)[1::2], y[1::2]) > 0.4
     True
     """
+
+    # A step changes a linear output by about its length times the error, for each layer, and is
+    # unstable above 2 in all. Without a bound, samples of Student's t with two degrees of freedom
+    # were not learnt; one of 0.3 slowed down those of a hundred words. A weight of 0 would be no
+    # sample at all.
+    _bounds: ClassVar[tuple[float, float]] = 1.0, float(np.finfo(np.float32).tiny)
 
     class_weight: ClassVar[None] = None
     out_activation_: ClassVar[str] = "identity"
@@ -175,13 +174,6 @@ class OnlineMLPRegressor(RegressorMixin, OnlineMLP):  # type: ignore[misc]
     def _learn(self, samples: Samples, cache: StepperCache | None) -> float:
         self._moments = samples.moments
         return super()._learn(samples, cache)
-
-    def _bounded(self, samples: Samples) -> Samples:
-        squares = row_norms(samples.inputs, squared=True).astype(np.float64)
-        bound = GREATEST_STEP / (self.learning_rate_init * (1 + squares))
-        bound = np.maximum(bound, np.finfo(np.float32).tiny)  # 0 would be no sample at all
-        weights = 1.0 if samples.weights is None else samples.weights
-        return replace(samples, weights=np.minimum(weights, bound).astype(np.float32))
 
     def _columns(self, targets: AnyArray, first: bool = False) -> Float64Array:
         """Targets (n, n_outputs) as float64, as many of a sample as before."""

@@ -68,7 +68,7 @@ class _StreamMLP:
             The label, any hashable object but None; of a regressor the number.
         w
             A factor of the learning rate, 0 or more. One that would make the step unstable is
-            lowered to what is stable; a warning tells of that before anything is learnt.
+            lowered to what is stable.
 
         Raises
         ------

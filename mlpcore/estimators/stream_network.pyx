@@ -11,7 +11,6 @@ from libc.string cimport memcpy, memset
 cimport cython
 
 import threading
-import warnings
 
 import numpy as np
 
@@ -19,7 +18,6 @@ from mlpcore import backends
 from mlpcore.backends.affine import N_LABELS
 from mlpcore.checks import NUMBERS, check_array_like, check_whole
 from mlpcore.errors import InputError, brief
-from mlpcore.estimators.unstable_steps import UNSTABLE
 from mlpcore.network.activation import HUBER
 from mlpcore.network.architecture import MAX_WIDTH
 from mlpcore.network.standardisation import Standardisation
@@ -303,8 +301,6 @@ cdef class StreamNetwork:
         cdef Sample sample = self._read(x)
         cdef double loss
         self._check_answer(sample, y, self.codes)
-        if weight > 1:
-            weight = self._stable(sample, rate, weight)
         while not self._step(sample, 0 if self.numeric else self.codes.get(y, N_LABELS), rate,
                              weight, &loss):
             self._exclusively(self._add, sample.features, y, max_features)
@@ -323,20 +319,6 @@ cdef class StreamNetwork:
                 labels.add(y)
         self._check_room(len(names), max_features)
 
-    cdef double _stable(self, Sample sample, double rate, double weight) except -1.0:
-        """The weight, or the greatest one whose step is stable, of which a warning tells."""
-        cdef double norm = 1.0 + self._square(sample)
-        rate = rate or 0.1 * min(1.0, sqrt(3.0 / norm))
-        cdef double greatest = max(1.0, UNSTABLE / (rate * norm))
-        if weight <= greatest:
-            return weight
-        warnings.warn(
-            f"w gives the sample the weight {weight:.4g}, which makes the step at learning_rate "
-            f"{rate:.4g} unstable: the sample is learnt with the weight {greatest:.2g}",
-            stacklevel=2,  # the line that calls `learn_one`
-        )
-        return greatest
-
     def predict(self, x):
         """The outputs for a sample, (n_classes,) float32, or the number that is the answer.
 
@@ -353,7 +335,7 @@ cdef class StreamNetwork:
                 return sample.target if self.numeric else outputs
             sample.features = self._find(sample.features.names, sample.features.named)
 
-    # Nothing in the following four functions runs Python code, so they are atomic.
+    # Nothing in the following three functions runs Python code, so they are atomic.
 
     cdef bint _step(self, Sample sample, Py_ssize_t code, double rate, float weight,
                     double *loss) noexcept:
@@ -367,7 +349,7 @@ cdef class StreamNetwork:
             return False
         if len(features.new) or features.end > model.n_in:
             return False
-        self._write(sample, True, True)
+        self._write(sample, True)
         if self.numeric:
             known = model.known(model.n_in)
             known[0] = learnt(known[0], sample.target, model.progress[STEPS] + 1.0)
@@ -376,17 +358,6 @@ cdef class StreamNetwork:
         loss[0] = model.stepper.learn(&model.c, &model.row[0], &wanted, rate, weight)
         return True
 
-    cdef double _square(self, Sample sample) noexcept:
-        """The squared norm of the inputs with which a sample is learnt."""
-        cdef Model model = self.model
-        cdef Py_ssize_t k
-        cdef double square = 0.0
-        if model is not None:
-            self._write(sample, True, False)
-            for k in range(model.n_in):
-                square += <double>model.row[k] * model.row[k]
-        return square
-
     cdef bint _predict(self, Sample sample, float[::1] outputs) noexcept:
         """Predict a sample if nothing has grown since it was read."""
         cdef Model model = self.model
@@ -394,20 +365,16 @@ cdef class StreamNetwork:
             return False
         if outputs.shape[0] != model.stepper.n_classes:
             return False
-        self._write(sample, False, False)
+        self._write(sample, False)
         model.stepper.outputs(&model.c, &model.row[0], &outputs[0])
         sample.target = model.targets()[0] + model.targets()[1] * outputs[0]
         return True
 
-    cdef void _write(self, Sample sample, bint learn, bint keep) noexcept:
-        """Write the inputs of a sample.
-
-        Those of one to learn are scaled by statistics that count it, which are kept if wanted.
-        """
+    cdef void _write(self, Sample sample, bint learn) noexcept:
+        """Write the inputs of a sample; those of one to learn by statistics that count it."""
         cdef Features features = sample.features
         cdef Model model = self.model
         cdef statistics *known
-        cdef statistics new
         cdef Py_ssize_t k, column, capacity = model.n_in
         cdef const double *values = sample.values
         cdef const Py_ssize_t *columns = features.columns
@@ -424,10 +391,7 @@ cdef class StreamNetwork:
                 continue
             known = model.known(column)
             if learn:
-                new = learnt(known[0], values[k], total)
-                if keep:
-                    known[0] = new
-                known = &new
+                known[0] = learnt(known[0], values[k], total)
             row[column] = <float>scaled(known, values[k], total)
 
     # ---- reading ---------------------------------------------------------------------

@@ -17,6 +17,9 @@ from mlpcore.errors import InputError
 A, B = 1.7159, 0.6666
 """y(a) = A tanh(B a) (LeCun et al. 1998; paper, "Architectures")."""
 
+HUBER_THRESHOLD = 1.345
+"""k of Huber's loss, whose efficiency is 95 % where errors are normal."""
+
 Activation: TypeAlias = Literal["tanh", "relu"]
 """Of hidden neurons: the scaled tanh, or the rectifier max(0, a) (Glorot et al. 2011), in the order
 of `cpu_simd/network.h`."""
@@ -26,8 +29,8 @@ Loss: TypeAlias = Literal["squared", "cross-entropy"]
 
 AnyLoss: TypeAlias = Literal["squared", "cross-entropy", "huber"]
 """Those of classifiers, and that of regression, for targets of any numbers: over linear outputs the
-sum of e^2 / 2 of errors e = y - t up to 1, and of |e| - 1/2 of greater ones (Huber 1964, "Robust
-estimation of a location parameter")."""
+sum of e^2 / 2 of errors e = y - t up to k, and of k (|e| - k / 2) of greater ones (Huber 1964,
+"Robust estimation of a location parameter")."""
 
 Init: TypeAlias = Literal["uniform", "he", "glorot"]
 """Initial weights: uniform in [-0.05, 0.05] (paper), or scaled by the widths of the layers
