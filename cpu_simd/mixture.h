@@ -7,7 +7,7 @@
  * softmax of the logits of network and linear model, times their shares, or their sum if outputs
  * are linear. Shares follow the probabilities that the three gave to the samples so far (the fixed
  * share of Herbster and Warmuth, 1998); of linear outputs, by Huber's density (1964) of the
- * error, which is normal up to 1 and falls exponentially beyond.
+ * error, which is normal up to MLP_HUBER and falls exponentially beyond.
  */
 #ifndef MLPCORE_MIXTURE_H
 #define MLPCORE_MIXTURE_H

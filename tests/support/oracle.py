@@ -142,7 +142,7 @@ class Problem(NamedTuple):
             images = on_ground(images, uniform(self.seed + 1, n) if own else self.ground, self.seed)
         labels = rng.integers(0, min(self.sizes[-1], 256), n).astype(np.uint8)
         if self.loss == HUBER:
-            labels = 4 * uniform(self.seed + 2, n, self.sizes[-1])  # most errors exceed 1
+            labels = 4 * uniform(self.seed + 2, n, self.sizes[-1])  # most errors exceed 1.345
         order = rng.integers(0, n, 2 * n).astype(np.int32)
         images[rng.random(images.shape) < self.zeros] = 0
         mix = None if self.weights is None else np.array(WEIGHTS[self.weights], np.float32)
