@@ -51,15 +51,6 @@ def torch():
     return torch
 
 
-@pytest.mark.filterwarnings("ignore:The loss still falls")
-def test_grid_search_dask(capsys):
-    pytest.importorskip("distributed", reason="the extra 'cluster' is not installed")
-    example("grid_search_dask")["main"](5, processes=False, dashboard_address="127.0.0.1:0")
-    scores = percentages(capsys.readouterr().out.partition("\n")[2])
-    assert len(scores) == 4
-    assert min(scores) > 85
-
-
 def test_tensorboard_log(tmp_path):
     pytest.importorskip("tensorboard")
     example("tensorboard_log")["main"](str(tmp_path), epochs=2)
