@@ -1,4 +1,4 @@
-"""The same answers at every revision: of a run that goes on, of networks and of ONNX files.
+"""The same answers at every revision: of a run that goes on, and of networks.
 
 The networks have the same weights, and see the digits in two ranges.
 """
@@ -18,7 +18,6 @@ from mlpcore import Trainer, backends
 from mlpcore.__main__ import main
 from mlpcore.data.dataset import EMBEDDED
 from mlpcore.data.pixels import BACKGROUNDS, DIGITS_PIXELS
-from mlpcore.store import export
 from mlpcore.store.documents import to_metadata
 from mlpcore.store.run_folder import Run
 from mlpcore.store.trained import TrainedNetwork
@@ -68,18 +67,3 @@ def test_confusions(networks, tmp_path, copies):
 def test_predictions_of_a_committee(networks):
     classifier = mlpcore.load(networks, backend="scalar")
     assert sha256(classifier.predict(PIXELS).astype(np.uint8)) == EXPECTED["committee"]
-
-
-@pytest.mark.parametrize("members", [[0], [1], [0, 1]], ids=["signed", "unit", "committee"])
-def test_outputs_of_onnx_files(networks, members):
-    """The greatest outputs are those that were found; all are as near as roundings let them."""
-    pytest.importorskip("onnx")
-    runtime = pytest.importorskip("onnxruntime")
-    content = export.to_onnx(*(TrainedNetwork.read(networks[each]) for each in members))
-    session = runtime.InferenceSession(content, providers=["CPUExecutionProvider"])
-    (outputs,) = session.run(None, {"pixels": PIXELS})
-    expected = EXPECTED["onnx"]["-".join(map(str, members))]
-    assert sha256(outputs.argmax(axis=1).astype(np.uint8)) == expected["classes"]
-    # Sums of 841 terms in float32 differ in the last bits.
-    means = outputs.mean(axis=0, dtype=np.float64)
-    np.testing.assert_allclose(means, expected["means"], rtol=0, atol=1e-5)

@@ -99,16 +99,6 @@ def test_a_run_does_not_write_to_a_folder_that_took_the_place_of_its_own(tmp_pat
     assert_same_result(state, load_run(folder))
 
 
-def test_a_run_that_kept_the_first_of_equal_epochs_goes_on(tmp_path, monkeypatch):
-    """As before the last one was the best; at this rate all are equal."""
-    with monkeypatch.context() as patch:
-        for module in ("state", "trainer"):
-            first = f"mlpcore.training.{module}.best_of"
-            patch.setattr(first, lambda history: next(iter(history), None))
-        finish_run(tmp_path, make_config(learning_rate=1e-30, learning_rate_end=1e-30), DATA)
-    assert load_run(tmp_path).epoch == 3
-
-
 @pytest.mark.parametrize("name", RUN_FILES)
 def test_a_folder_that_holds_a_run(tmp_path, name):
     (tmp_path / name).touch()
