@@ -1,14 +1,13 @@
 """Measures learners of streams, ours and others': how right they are, and the time of a call.
 
-It prints the tables of docs/streams.md and draws its figures, and needs River; with PyTorch, it
-times that, too.
+It prints the tables of docs/measurements.md and draws the figure of docs/streams.md, and needs
+River; with PyTorch, it times that, too.
 """
 
 from __future__ import annotations
 
 import argparse
 import time
-import warnings
 from collections.abc import Callable, Iterator
 from itertools import pairwise, product
 from pathlib import Path
@@ -30,12 +29,11 @@ from river import (
 )
 from river.datasets import synth
 from river.preprocessing import StandardScaler, TargetStandardScaler
-from sklearn.linear_model import SGDClassifier
 from sklearn.neural_network import MLPClassifier
 from tabulate import tabulate
 from threadpoolctl import threadpool_limits
 
-from mlpcore import OnlineMLPClassifier, StreamMLPClassifier, StreamMLPRegressor, dataset
+from mlpcore import OnlineMLPClassifier, StreamMLPClassifier, StreamMLPRegressor
 
 try:
     import torch
@@ -168,34 +166,16 @@ def draw_drift(found: dict[str, list[Any]], path: Path, window: int = 250) -> No
     figure.savefig(path, bbox_inches="tight")
 
 
-def draw_calls(times: dict[str, dict[str, float]], path: Path) -> None:
-    """Microseconds to learn a sample, for each network."""
-    learning = [name for name in times[next(iter(NETWORKS))] if "predict" not in name]
-    figure, all_axes = plt.subplots(1, len(NETWORKS), figsize=(9, 3), sharey=True)
-    for axes, (network, own) in zip(all_axes, times.items()):
-        axes.barh(learning, [own[name] for name in learning])
-        axes.set(title=network, xscale="log", xlim=(1, None), xlabel="µs")
-    all_axes[0].invert_yaxis()
-    figure.savefig(path, bbox_inches="tight")
-
-
 def calls(n_inputs: int, hidden: tuple[int, ...]) -> dict[str, Callable[..., object]]:
     """Calls with a sample as an array, the same by name, and its class."""
     result: dict[str, Callable[..., object]] = {}
-    for name, model in {
-        "StreamMLPClassifier": StreamMLPClassifier(hidden),
-        "StreamMLPRegressor": StreamMLPRegressor(hidden),
-        "River, LogisticRegression": linear_model.LogisticRegression(),
-        "River, HoeffdingTree": tree.HoeffdingTreeClassifier(),
-    }.items():
+    for model in (StreamMLPClassifier(hidden), StreamMLPRegressor(hidden)):
+        name = type(model).__name__
         result[f"{name}.learn_one"] = lambda x, named, y, each=model: each.learn_one(named, y)
         result[f"{name}.predict_one"] = lambda x, named, y, each=model: each.predict_one(named)
-    ours = OnlineMLPClassifier(hidden, threads=1)
-    for model in (ours, MLPClassifier(hidden), SGDClassifier(loss="log_loss")):
-        each = model.partial_fit(np.eye(2, n_inputs), [0, 1], classes=[0, 1])
-        name = type(model).__name__
-        result[f"{name}.partial_fit"] = lambda x, _, y, each=each: each.partial_fit(x[None], [y])
-        result[f"{name}.predict"] = lambda x, _, y, each=each: each.predict(x[None])
+    mlp = OnlineMLPClassifier(hidden, threads=1).partial_fit(np.eye(2, n_inputs), [0, 1], [0, 1])
+    result["OnlineMLPClassifier.partial_fit"] = lambda x, _, y: mlp.partial_fit(x[None], [y])
+    result["OnlineMLPClassifier.predict"] = lambda x, _, y: mlp.predict(x[None])
     if torch is not None:
         add_torch(result, [n_inputs, *hidden, 2])
     return result
@@ -228,17 +208,11 @@ def microseconds(network: str, n: int) -> dict[str, float]:
     n_inputs, hidden = NETWORKS[network]
     rng = np.random.default_rng(0)
     X, y = rng.random((n, n_inputs)), rng.integers(0, 2, n)
-    if n_inputs == 841:
-        data = dataset.load(name="digits")
-        chosen = rng.integers(0, len(data.train_images), n)
-        X = (data.train_images[chosen].reshape(n, n_inputs).astype(np.float64) + 1) / 2
-        y = data.train_labels[chosen].astype(int) % 2
     names = [f"input {k}" for k in range(n_inputs)]
     rows = [(x, dict(zip(names, x.tolist())), int(label)) for x, label in zip(X, y)]
     timed = calls(n_inputs, hidden)
     times: dict[str, list[float]] = {name: [] for name in timed}
-    with threadpool_limits(1), warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # MLPClassifier has not converged
+    with threadpool_limits(1):
         for first, (name, call) in product(range(0, n, TURN), timed.items()):
             for row in rows[first : first + TURN]:
                 began = time.perf_counter()
@@ -253,7 +227,7 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--calls", type=int, default=2000, help="of each kind")
     parser.add_argument("--only", nargs="+", default=[""], help="parts of learners' names")
-    parser.add_argument("--figures", type=Path, help="a folder for the two figures")
+    parser.add_argument("--figures", type=Path, help="a folder for the figure")
     args = parser.parse_args()
     run = joblib.delayed(follow)
     for streams in (STREAMS, NUMBERS):
@@ -283,8 +257,6 @@ def main() -> None:
     times = {network: microseconds(network, args.calls) for network in NETWORKS}
     rows = [[name, *(own[name] for own in times.values())] for name in times["10-50-2"]]
     print(tabulate(rows, ["call", *NETWORKS], tablefmt="pipe", floatfmt=",.1f"))
-    if args.figures:
-        draw_calls(times, args.figures / "stream-calls.svg")
 
 
 if __name__ == "__main__":

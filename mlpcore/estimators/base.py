@@ -196,8 +196,29 @@ class OnlineMLP(BaseEstimator):  # type: ignore[misc]
 
     # ---- training ----------------------------------------------------------------------
 
+    def fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Any:
+        """Trains until the loss falls no more, or for `max_iter` epochs; returns the estimator.
+
+        It warns of features far outside [-1, 1] and of images in [0, 1] to deform; and with
+        scikit-learn's ConvergenceWarning when the learning rate was too high, or the loss still
+        falls at the end.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            Finite numbers, about [-1, 1]. One thread learns sparse rows, and makes none dense.
+        y : array-like of shape (n_samples,) or (n_samples, n_outputs)
+            Of a classifier labels of 2 to 256 classes: whole numbers, texts, anything that can be
+            sorted; of a regressor finite numbers, one or several a sample.
+        sample_weight : array-like of shape (n_samples,), default=None
+            A factor of each sample's learning rate, 0 or more; None stands for 1. Weights, those
+            of classes included, are divided by their mean, so that only their ratios matter. They
+            also count in the mean and the deviation of a regressor's targets.
+        """
+        return self._fit(X, y, sample_weight)
+
     def _fit(self, X: Any, y: Any, sample_weight: Any) -> Any:
-        """See `fit` of the subclasses."""
+        """`fit`, as deep in the stack as `_partial_fit`, whose warnings name the caller's line."""
         again = self.warm_start and hasattr(self, "_network")
         self._validate_params()
         # A copy, so that this one stays as it is if a check or the training fails.

@@ -209,28 +209,6 @@ class OnlineMLPClassifier(ClassifierMixin, OnlineMLP):  # type: ignore[misc]
 
     # ---- training ----------------------------------------------------------------------
 
-    def fit(
-        self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None
-    ) -> OnlineMLPClassifier:
-        """Trains until the loss falls no more, or for `max_iter` epochs; returns the estimator.
-
-        It warns of features far outside [-1, 1] and of images in [0, 1] to deform; and with
-        scikit-learn's ConvergenceWarning when the learning rate was too high, or the loss still
-        falls at the end.
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (n_samples, n_features)
-            Finite numbers, about [-1, 1]. One thread learns sparse rows, and makes none dense.
-        y : array-like of shape (n_samples,)
-            Labels of 2 to 256 classes: whole numbers, texts, anything that can be sorted.
-        sample_weight : array-like of shape (n_samples,), default=None
-            A factor of each sample's learning rate, 0 or more; None stands for 1. Weights, those
-            of classes included, are divided by their mean, so that only their ratios matter.
-        """
-        result: OnlineMLPClassifier = self._fit(X, y, sample_weight)
-        return result
-
     @available_if(can_train_in_parts)  # type: ignore[untyped-decorator]
     def partial_fit(
         self,

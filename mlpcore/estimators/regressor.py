@@ -107,23 +107,6 @@ class OnlineMLPRegressor(RegressorMixin, OnlineMLP):  # type: ignore[misc]
         tags.target_tags.multi_output = True
         return tags
 
-    def fit(
-        self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None
-    ) -> OnlineMLPRegressor:
-        """Trains until the loss falls no more, or for `max_iter` epochs; returns the estimator.
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (n_samples, n_features)
-            Finite numbers, about [-1, 1]. One thread learns sparse rows, and makes none dense.
-        y : array-like of shape (n_samples,) or (n_samples, n_outputs)
-            Finite numbers.
-        sample_weight : array-like of shape (n_samples,), default=None
-            As in `OnlineMLPClassifier.fit`. Weights also count in the mean and the deviation.
-        """
-        result: OnlineMLPRegressor = self._fit(X, y, sample_weight)
-        return result
-
     @available_if(can_train_in_parts)  # type: ignore[untyped-decorator]
     def partial_fit(
         self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None
