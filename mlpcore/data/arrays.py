@@ -22,6 +22,7 @@ from mlpcore.checks import (
     check_whole,
     real_array,
 )
+from mlpcore.cpu import total_memory
 from mlpcore.data.on_disk import BytesOnDisk
 from mlpcore.data.pixels import MAX_SIDE
 from mlpcore.errors import InputError, brief
@@ -32,13 +33,6 @@ FORMATS = "a folder of IDX files, .npy files or pictures CLASS/*.png, or a .npz 
 
 #: The share of the images that is drawn for the test.
 TEST_SIZE = 0.2
-
-#: Most bytes of an array: 1.3 million images of MNIST's size. In float32 they take four times this.
-MAX_BYTES = 2**30
-
-#: An array may be so many times as long as its compressed file, or so long whatever the file.
-#: MNIST's images are five times as long, and zeros a thousand times.
-MAX_RATIO, ALWAYS_BYTES = 100, 2**26
 
 #: A network's labels are bytes.
 MAX_CLASSES = 256
@@ -56,13 +50,9 @@ class Part(NamedTuple):
     labels_name: str
 
 
-def check_ratio(n_bytes: int, compressed: int, name: str) -> None:
-    """Raise InputError for compressed data that would fill the memory from a short file."""
-    if n_bytes > max(ALWAYS_BYTES, MAX_RATIO * compressed):
-        raise InputError(
-            f"{name} announces {n_bytes:,} bytes in {compressed:,} compressed ones: expected at "
-            f"most {MAX_RATIO} times as many"
-        )
+def most_bytes() -> int:
+    """The most bytes of arrays that are read into memory, a third of it: they may be copied."""
+    return total_memory() // 3
 
 
 def check_parts(

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
-from mlpcore.data.arrays import MAX_BYTES, Part, classes_of
+from mlpcore.data.arrays import Part, classes_of, most_bytes
 from mlpcore.data.image_files import picture_files, read_picture
 from mlpcore.errors import InputError, shown
 from mlpcore.files import is_hidden
@@ -71,20 +71,19 @@ def _read(folder: Path) -> Part:
     """The images of all classes, as bytes, and their labels."""
     images: list[UInt8Array] = []
     codes: list[int] = []
-    folders, left = class_folders(folder), MAX_BYTES
+    folders, limit = class_folders(folder), most_bytes()
     for code, each in enumerate(folders):
         for path in picture_files(each):
             image = read_picture(path).grey
-            left -= image.nbytes
             if images and image.shape != images[0].shape:
                 found, expected = (f"{w} x {h}" for h, w in (image.shape, images[0].shape))
                 raise InputError(
                     f"{shown(path)} has {found} pixels: expected {expected}, as the first picture "
                     "has; ImageMagick makes all alike: mogrify -resize 28x28! FILES"
                 )
-            if left < 0:
+            if len(images) * image.nbytes > limit:
                 raise InputError(
-                    f"{shown(folder)} holds more than {MAX_BYTES:,} pixels: expected fewer"
+                    f"{shown(folder)} holds more than {limit:,} pixels: expected fewer"
                 )
             images.append(image)
             codes.append(code)

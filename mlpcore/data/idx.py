@@ -32,7 +32,7 @@ from typing import IO, Any
 import numpy as np
 
 from mlpcore.data import on_disk
-from mlpcore.data.arrays import MAX_BYTES, Part, check_ratio
+from mlpcore.data.arrays import Part, most_bytes
 from mlpcore.errors import InputError, shown
 from mlpcore.files import explained, open_regular
 from mlpcore.typing import AnyArray, UInt8Array
@@ -57,7 +57,7 @@ TRANSPOSED = "emnist"
 QMNIST_COLUMNS = 8
 
 
-def decode(file: IO[bytes], name: str, limit: int = MAX_BYTES) -> AnyArray | on_disk.BytesOnDisk:
+def decode(file: IO[bytes], name: str, limit: int) -> AnyArray | on_disk.BytesOnDisk:
     """The array of an IDX file, gzipped or not: labels, or images (n, height, width).
 
     Many images of bytes, not gzipped, stay in the file.
@@ -92,8 +92,6 @@ def decode(file: IO[bytes], name: str, limit: int = MAX_BYTES) -> AnyArray | on_
                 f"{name} is too large: its header says {_text(shape)}, expected at most {limit:,} "
                 "bytes in all"
             )
-        if zipped:
-            check_ratio(n, length, name)
         data = stream.read(n + 1)  # one byte more finds a file that is too long
     except (EOFError, zlib.error, gzip.BadGzipFile) as error:
         raise InputError(f"{name} is truncated or corrupt gzip data: {error}") from None
@@ -161,7 +159,7 @@ def read(path: Path) -> tuple[Part, Part]:
     if missing:
         raise InputError(f"{shown(folder)} lacks {', '.join(missing)} (each may end in .gz)")
     arrays: list[Any] = []
-    limit = MAX_BYTES
+    limit = most_bytes()
     for file in FILES:
         with open_regular(files[file]) as opened:
             array: Any = decode(opened, shown(files[file]), limit)

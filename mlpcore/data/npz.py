@@ -18,7 +18,7 @@ from typing import IO, Any
 import numpy as np
 
 from mlpcore.data import on_disk
-from mlpcore.data.arrays import MAX_BYTES, Part, check_ratio
+from mlpcore.data.arrays import Part, most_bytes
 from mlpcore.errors import InputError, one_line, shown
 from mlpcore.files import open_regular
 from mlpcore.typing import AnyArray
@@ -51,7 +51,6 @@ def read(path: Path) -> tuple[Part, Part | None]:
 
             def open_member(key: str) -> tuple[IO[bytes], int]:
                 info = archive.getinfo(f"{key}.npy")  # `zipfile` reads no more than this announces
-                check_ratio(info.file_size, info.compress_size, f"{shown(path)}: {key}")
                 return archive.open(info), info.file_size
 
             return _read_arrays(path, archive.namelist(), open_member)
@@ -74,7 +73,7 @@ def _read_arrays(
         )
     names = [f"{shown(path)}: {key or each[0]}" for key, each in zip(keys, KEYS)]
     arrays: list[Any] = [None] * len(KEYS)
-    limit = 8 * MAX_BYTES
+    limit = most_bytes()
     for k, (key, name) in enumerate(zip(keys, names)):
         if key:
             file, size = open_member(key)

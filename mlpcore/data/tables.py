@@ -16,14 +16,7 @@ from pathlib import Path
 
 import numpy as np
 
-from mlpcore.data.arrays import (
-    ALWAYS_BYTES,
-    MAX_BYTES,
-    MAX_CLASSES,
-    MAX_RATIO,
-    Part,
-    classes_of,
-)
+from mlpcore.data.arrays import MAX_CLASSES, Part, classes_of, most_bytes
 from mlpcore.data.idx import TRANSPOSED
 from mlpcore.errors import InputError, printable, shown
 from mlpcore.files import read_bounded
@@ -31,9 +24,6 @@ from mlpcore.typing import AnyArray
 
 #: They may be followed by ``.gz``.
 SUFFIXES = ".csv", ".tsv"
-
-#: A number takes two characters or more, and eight bytes as an array.
-MAX_TEXT = MAX_BYTES // 4
 
 #: Heads of the column of labels.
 LABELS = "label", "labels", "class", "target", "y"
@@ -110,9 +100,9 @@ def _read(path: Path, place: int | None = None) -> tuple[Part, int, int]:
 
 def _lines(path: Path) -> list[str]:
     """The lines of a file, gzipped or not, that are not blank."""
-    content = read_bounded(path, MAX_TEXT)
+    most = most_bytes() // 4  # a number takes two characters or more, and eight bytes as an array
+    content = read_bounded(path, most)
     if content.startswith(b"\x1f\x8b"):
-        most = min(MAX_TEXT, max(ALWAYS_BYTES, MAX_RATIO * len(content)))
         content = gzip.GzipFile(fileobj=io.BytesIO(content)).read(most + 1)
         if len(content) > most:
             raise ValueError(f"it unpacks to more than {most:,} bytes")

@@ -13,7 +13,7 @@ from PIL import Image
 
 from idx_files import idx_bytes, small_set, zipped
 from mlpcore import Dataset
-from mlpcore.data import idx
+from mlpcore.data import arrays, idx
 from mlpcore.data.class_folders import pictures_in
 from mlpcore.data.dataset import load
 from mlpcore.data.idx import FILES
@@ -189,29 +189,36 @@ def test_one_of_several_sets_is_named(tmp_path):
 def test_idx_files_of_any_type(code):
     array = np.arange(-3, 9).astype(TYPES[code]).reshape(2, 3, 2)
     header = struct.pack(">BBBB3I", 0, 0, code, 3, *array.shape)
-    found = idx.decode(io.BytesIO(header + array.astype(f">{TYPES[code]}").tobytes()), "file")
+    found = idx.decode(io.BytesIO(header + array.astype(f">{TYPES[code]}").tobytes()), "file", 99)
     assert found.dtype == TYPES[code]
     np.testing.assert_array_equal(found, array)
 
 
-@pytest.mark.parametrize("announced, size", [(2**30 - 1, 1000), (100, 2**26), (2**26 + 1, 2**26)])
-def test_neither_a_false_header_nor_a_gzip_bomb_takes_memory(announced, size):
-    content = io.BytesIO(zipped(struct.pack(">II", 0x801, announced) + bytes(size)))
+def test_no_more_is_unpacked_than_the_header_says():
+    content = io.BytesIO(zipped(struct.pack(">II", 0x801, 100) + bytes(2**26)))
     tracemalloc.start()
     with pytest.raises(InputError):
-        idx.decode(content, "file")
+        idx.decode(content, "file", 2**30)
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert peak < 2**21
 
 
-def test_bombs_that_keep_their_promise(tmp_path, monkeypatch):
-    """70 MB of zeros in 68 kB, and four files that are too large together."""
-    zeros = np.zeros((70, 1000, 1000), np.uint8)
-    np.savez_compressed(tmp_path / "set.npz", X=zeros, y=zeros[:, 0, 0])
-    assert "X announces 70,000,128 bytes in" in refusal(load, tmp_path / "set.npz")
-    monkeypatch.setattr(idx, "MAX_BYTES", 700)
-    assert "too large: its header says 6 x 7 x 7, expected" in refusal(load, idx_set(tmp_path))
+TOO_LARGE = {
+    "IDX": (1800, "too large: its header says 6 x 7 x 7, expected"),  # after 600 bytes of others
+    "gzipped IDX": (1500, "too large: its header says 12 x 7 x 7, expected at most 500 bytes"),
+    "npz": (1800, "x_train has 716 bytes: expected at most 600"),
+    "CSV": (1800, "expected at most 150 bytes"),
+    "gzipped CSV": (18_000, "it unpacks to more than 1,500 bytes"),
+    "dark pictures": (1500, "holds more than 500 pixels"),
+}
+
+
+@pytest.mark.parametrize("kind", TOO_LARGE)
+def test_data_that_fill_the_memory_are_refused(tmp_path, kind, monkeypatch):
+    memory, words = TOO_LARGE[kind]
+    monkeypatch.setattr(arrays, "total_memory", lambda: memory)
+    assert words in refusal(load, FORMATS[kind](tmp_path))
 
 
 def test_tables_without_numbers_or_labels(tmp_path):
