@@ -9,8 +9,7 @@
  * input to MLP_ACTIVE_WIDTH neurons. The rows of a chunk of inputs fit into the nearest cache, and
  * all samples of a batch use them before the next chunk is read.
  */
-#ifndef MLPCORE_ACTIVE_H
-#define MLPCORE_ACTIVE_H
+#pragma once
 
 #include "kernels.h"
 
@@ -49,5 +48,3 @@ void mlp_copy_active_tiles(const mlp_network *network, float **tiles, int thread
 void mlp_active_states(const mlp_kernels *kernels, const mlp_network *network, float *const *tiles,
                        const float *row_sums, const float *images, int n, float *outputs,
                        mlp_active *active);
-
-#endif

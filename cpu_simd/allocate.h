@@ -1,7 +1,6 @@
 /* Memory on cache-line boundaries. Windows keeps it apart from that of malloc, so all that the C
  * core allocates is allocated and freed here. */
-#ifndef MLPCORE_ALLOCATE_H
-#define MLPCORE_ALLOCATE_H
+#pragma once
 
 #include <stddef.h>
 
@@ -38,5 +37,3 @@ long mlp_calls_left(void);
 
 /* How many of the blocks allocated since counting began are not freed. */
 long mlp_blocks(void);
-
-#endif

@@ -77,13 +77,7 @@ static inline void vf_gather_pairs(const float *p, vi index, vf *first, vf *seco
 
 enum { SUM_ROWS = 6, SUM_VECTORS = 2 };
 
-#include "layer_kernels.h"
-
-#include "packed_kernels.h"
-
-#include "block_kernels.h"
-#include "sparse_kernels.h"
-#include "deformation_kernels.h"
+#define PACKED_WEIGHTS
 #include "kernel_table.h"
 
 DEFINE_KERNEL_TABLE(mlp_avx2, "avx2");

@@ -1,6 +1,5 @@
 /* Zeroed float buffers on cache-line boundaries, and how they are filled. */
-#ifndef MLPCORE_BUFFERS_H
-#define MLPCORE_BUFFERS_H
+#pragma once
 
 #include <string.h>
 
@@ -38,5 +37,3 @@ static inline void mlp_clear_padding(const mlp_layer *layer)
         memset(layer->weights + i * layer->stride + used, 0,
                sizeof(float) * (size_t)(layer->stride - used));
 }
-
-#endif

@@ -9,8 +9,7 @@
  * + p has the weights of phase p, from the noise of cell r and on, and then rows come first,
  * because there are fewer of them before the columns.
  */
-#ifndef MLPCORE_DEFORMATION_H
-#define MLPCORE_DEFORMATION_H
+#pragma once
 
 #include <stdint.h>
 
@@ -63,5 +62,3 @@ static inline float mlp_ratio(int in, int out)
  * pixels of deformed images. An image's bits are the same among any others. Returns 0, or -1 when
  * memory ran out. */
 int mlp_deform(const mlp_kernels *kernels, const mlp_deformation *deformation, int n_threads);
-
-#endif

@@ -12,8 +12,7 @@
  * skipped would have added zero. So a sample's results have the same bits whatever the other
  * samples are, if weights and deltas are finite.
  */
-#ifndef MLPCORE_FOREGROUND_H
-#define MLPCORE_FOREGROUND_H
+#pragma once
 
 #include "allocate.h"
 #include "network.h"
@@ -74,5 +73,3 @@ void mlp_pack_panels(const mlp_panels *panels, const mlp_layer *layer, const flo
 
 /* x[j] = 1 for the inputs that have a background: W x are the sums of W's rows. */
 void mlp_set_ones(float *x, const mlp_layer *layer);
-
-#endif

@@ -1,11 +1,19 @@
-/* Closes an instruction set's file: its kernels as the table of kernels.h. */
+/* Closes an instruction set's file: all kernels over its vector operations, and their table. */
+#include "layer_kernels.h"
+
+#ifdef PACKED_WEIGHTS
+#include "packed_kernels.h"
+#else
+#define PACKED_ENTRIES .pack_weights = NULL
+#endif
+
+#include "block_kernels.h"
+#include "deformation_kernels.h"
+#include "sparse_kernels.h"
+
 #define ENTRY(kernel) .kernel = KERNEL(kernel)
 #define ACTIVATE_ENTRY(number, name) [number] = KERNEL(activate_##name),
 #define DELTA_ENTRY(number, name) [number] = KERNEL(delta_##name),
-
-#ifndef PACKED_ENTRIES
-#define PACKED_ENTRIES .pack_weights = NULL
-#endif
 
 #define DEFINE_KERNEL_TABLE(table, text)                                                       \
     const mlp_kernels table = {                                                                \

@@ -6,8 +6,7 @@
  * anything between n_out and there unless stated otherwise. A result never depends on how
  * rows are cut into ranges.
  */
-#ifndef MLPCORE_KERNELS_H
-#define MLPCORE_KERNELS_H
+#pragma once
 
 #include <stdint.h>
 
@@ -160,5 +159,3 @@ extern const mlp_kernels mlp_scalar, mlp_sse2, mlp_neon, mlp_avx2, mlp_avx512;
 
 /* The table for `name`, or NULL; *reason then says why in a few words. */
 const mlp_kernels *mlp_find_kernels(const char *name, const char **reason);
-
-#endif

@@ -1,6 +1,6 @@
 /* The kernels of one sample, written once over the vector operations of an instruction set.
  *
- * Included by scalar.c, sse2.c, avx2.c and avx512.c, which define first
+ * The file of an instruction set defines first
  *   KERNEL(name)   the name with the instruction set's suffix
  *   VW, vf         floats per vector, and the vector type
  *   vf_*           load, store, set1, add, sub, mul, div, min, max, fma, fnma, sum, any,

@@ -9,8 +9,7 @@
  * share of Herbster and Warmuth, 1998); of linear outputs, by Huber's density (1964) of the
  * error, which is normal up to MLP_HUBER and falls exponentially beyond.
  */
-#ifndef MLPCORE_MIXTURE_H
-#define MLPCORE_MIXTURE_H
+#pragma once
 
 #include "stepper.h"
 
@@ -45,5 +44,3 @@ double mlp_mixture_step(const mlp_mixture *mixture, const float *x, const mlp_wa
 
 /* The outputs (n_out) for a sample, likewise. */
 void mlp_mixture_outputs(const mlp_mixture *mixture, const float *x, float *outputs);
-
-#endif

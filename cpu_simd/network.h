@@ -9,8 +9,7 @@
  * x[0] ... x[n_in - 1] 1 0 ... 0. Rows start on 64-byte boundaries and the padding stays
  * zero, because its inputs are zero; after updates by infinite deltas it is cleared.
  */
-#ifndef MLPCORE_NETWORK_H
-#define MLPCORE_NETWORK_H
+#pragma once
 
 #include <stddef.h>
 
@@ -51,5 +50,3 @@ typedef struct {
 } mlp_network;
 
 static inline int mlp_padded(int n) { return (n + MLP_ALIGN - 1) / MLP_ALIGN * MLP_ALIGN; }
-
-#endif

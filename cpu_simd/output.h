@@ -1,6 +1,5 @@
 /* The output layer: softmax, loss and deltas. */
-#ifndef MLPCORE_OUTPUT_H
-#define MLPCORE_OUTPUT_H
+#pragma once
 
 #include "kernels.h"
 
@@ -45,5 +44,3 @@ void mlp_output_deltas(const mlp_kernels *kernels, const mlp_layer *layer, const
 
 /* Replaces the sums of n samples, if the layer is a softmax layer, by exp a / sum exp a. */
 void mlp_finish_outputs(const mlp_layer *layer, float *outputs, int n);
-
-#endif

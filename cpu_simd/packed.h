@@ -16,8 +16,7 @@
  * chooses the other 21 so that the whole word comes closest. Only c, of 22 bits, has to be put
  * together. A group is three vectors of columns in two vectors of words.
  */
-#ifndef MLPCORE_PACKED_H
-#define MLPCORE_PACKED_H
+#pragma once
 
 #include <stdint.h>
 
@@ -47,5 +46,3 @@ static inline ptrdiff_t mlp_packed_stride(int stride, int lanes)
  * and allocating the copies, once a call, what a dozen save. The rule looks at the block alone:
  * training that was stopped and resumed has the same blocks, and so the same bits. */
 static inline int mlp_packing_pays(int n, int block) { return 2 * n >= block; }
-
-#endif

@@ -3,8 +3,7 @@
  * Sums over rows are formed tile by tile and then over the tiles in order. Tiles depend on
  * the layer alone, so the bits of a result do not depend on the number of threads.
  */
-#ifndef MLPCORE_PARTITION_H
-#define MLPCORE_PARTITION_H
+#pragma once
 
 #include "network.h"
 #include "threads.h"
@@ -66,5 +65,3 @@ static inline void mlp_own_rows(const mlp_layer *layer, int thread, int n_thread
     *begin = mlp_tile_begin(layer, first);
     *end = mlp_tile_begin(layer, last);
 }
-
-#endif

@@ -1,6 +1,5 @@
 /* Pixels, as bytes, as the inputs of a network. */
-#ifndef MLPCORE_PIXELS_H
-#define MLPCORE_PIXELS_H
+#pragma once
 
 #include <stdint.h>
 
@@ -15,5 +14,3 @@ typedef struct {
 /* Does what `PixelSpec` of mlpcore/data/pixels.py does, with the same operations in the same order,
  * and so the same bits. Returns 0, or -1 when memory ran out. */
 int mlp_to_inputs(const mlp_pixels *pixels, int n_threads);
-
-#endif

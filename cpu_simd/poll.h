@@ -1,6 +1,5 @@
 /* Asks the caller now and then, on the caller's own thread, whether to stop. */
-#ifndef MLPCORE_POLL_H
-#define MLPCORE_POLL_H
+#pragma once
 
 #include <stdatomic.h>
 #include <time.h>
@@ -35,5 +34,3 @@ static inline void mlp_ask(mlp_poll *poll)
     if (poll->ask(poll->argument)) poll->stop = 1;
     poll->next = mlp_seconds() + 0.05;
 }
-
-#endif

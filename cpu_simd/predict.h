@@ -1,6 +1,5 @@
 /* The forward pass of many samples. */
-#ifndef MLPCORE_PREDICT_H
-#define MLPCORE_PREDICT_H
+#pragma once
 
 #include "kernels.h"
 #include "poll.h"
@@ -18,5 +17,3 @@ typedef struct {
 /* With finite weights a sample's outputs depend neither on the others nor on the
  * number of threads. Returns 0, or -1 when memory ran out. */
 int mlp_predict(const mlp_kernels *kernels, mlp_prediction *task, int n_threads);
-
-#endif

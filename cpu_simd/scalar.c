@@ -45,11 +45,6 @@ static inline void vf_gather_pairs(const float *p, vi index, vf *first, vf *seco
 
 enum { SUM_ROWS = 4, SUM_VECTORS = 2 };
 
-#include "layer_kernels.h"
-
-#include "block_kernels.h"
-#include "sparse_kernels.h"
-#include "deformation_kernels.h"
 #include "kernel_table.h"
 
 DEFINE_KERNEL_TABLE(mlp_scalar, "scalar");

@@ -1,6 +1,5 @@
 /* What the files of the deferred schedule share. */
-#ifndef MLPCORE_SCHEDULE_H
-#define MLPCORE_SCHEDULE_H
+#pragma once
 
 #include <stdatomic.h>
 
@@ -76,5 +75,3 @@ static inline void mlp_worker_rows(const mlp_worker *worker, int l, int *begin, 
 }
 
 void mlp_train_deferred(void *schedule, mlp_team *team, int thread, int n_threads);
-
-#endif

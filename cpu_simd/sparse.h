@@ -10,8 +10,7 @@
  * that of the bias last, of as many floats as the tile has neurons, padded. So a thread reads long
  * rows of memory that no other thread touches.
  */
-#ifndef MLPCORE_SPARSE_H
-#define MLPCORE_SPARSE_H
+#pragma once
 
 #include "allocate.h"
 #include "partition.h"
@@ -68,5 +67,3 @@ static inline void mlp_copy_tile(const mlp_layer *layer, int tile, float *tiles,
 
 /* sums (n_out) = the listed rows of n_out floats, times their inputs in x. */
 void mlp_product(const float *rows, int n_out, const int *list, int n, const float *x, float *sums);
-
-#endif

@@ -3,8 +3,7 @@
  * All layers are stored by their inputs (sparse.h), and one thread does the work: a step of a small
  * network takes less time than it takes to wake another thread. Of an input that is zero, and of a
  * rectified neuron that is, a step neither reads nor writes the weights. */
-#ifndef MLPCORE_STEPPER_H
-#define MLPCORE_STEPPER_H
+#pragma once
 
 #include <stdint.h>
 
@@ -50,5 +49,3 @@ void mlp_store_steps(const mlp_stepper *stepper, const mlp_network *network);
 
 /* Copies the weights from the network again. */
 void mlp_load_steps(mlp_stepper *stepper);
-
-#endif

@@ -8,8 +8,7 @@
  * time, which then falls behind the clock, and half of the threads go on alone for a while.
  *
  * Results do not depend on the number of threads. */
-#ifndef MLPCORE_TEAM_SIZE_H
-#define MLPCORE_TEAM_SIZE_H
+#pragma once
 
 #include <stddef.h>
 
@@ -42,5 +41,3 @@ mlp_watch mlp_start_watch(void);
 
 /* Whether the calling thread lost its core for a good part of the last tenth of a second. */
 int mlp_lost_core(mlp_watch *watch);
-
-#endif

@@ -1,6 +1,5 @@
 /* A team of threads that runs one function together, and its barrier. */
-#ifndef MLPCORE_THREADS_H
-#define MLPCORE_THREADS_H
+#pragma once
 
 typedef struct mlp_team mlp_team;
 
@@ -27,5 +26,3 @@ static inline void mlp_share(int n, int thread, int n_threads, int *begin, int *
     *begin = (int)((long long)n * thread / n_threads);
     *end = (int)((long long)n * (thread + 1) / n_threads);
 }
-
-#endif

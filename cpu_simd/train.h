@@ -1,6 +1,5 @@
 /* True on-line back-propagation over many samples in one call, by the deferred schedule. */
-#ifndef MLPCORE_TRAIN_H
-#define MLPCORE_TRAIN_H
+#pragma once
 
 #include <stdint.h>
 
@@ -40,5 +39,3 @@ typedef struct {
 
 /* Returns 0, or -1 when memory ran out (nothing is changed then). */
 int mlp_train(const mlp_kernels *kernels, mlp_training *training, int n_threads);
-
-#endif

@@ -10,8 +10,7 @@
  *
  * Rows of weights have their bias as the last column, and the kernels treat it as a weight. Here it
  * is put right: `biases` are those at the block's start. */
-#ifndef MLPCORE_TRAIN_DECAY_H
-#define MLPCORE_TRAIN_DECAY_H
+#pragma once
 
 #include "schedule.h"
 
@@ -37,5 +36,3 @@ static inline void mlp_set_biases(const mlp_layer_buffers *b, float *w, ptrdiff_
 {
     for (ptrdiff_t i = begin; b->kept && i < end; i++) w[(i - begin) * step] = b->biases[i];
 }
-
-#endif

@@ -1,6 +1,5 @@
 /* Training layers that are stored by their inputs (sparse.h), within the deferred schedule. */
-#ifndef MLPCORE_TRAIN_SPARSE_H
-#define MLPCORE_TRAIN_SPARSE_H
+#pragma once
 
 #include "schedule.h"
 
@@ -36,5 +35,3 @@ void mlp_finish_uses(const mlp_worker *self, const mlp_block *b);
 /* update_first of train_deferred.c for a sparse layer. */
 void mlp_update_first_tiles(const mlp_worker *self, const mlp_block *block, const mlp_block *next,
                             int n_next);
-
-#endif
