@@ -8,8 +8,11 @@ import { networks, usualDeformation, wrong } from "./model.js";
 import { ranking } from "./network.js";
 import { inkOfPicture } from "./picture.js";
 
-/** The side of a drawing for the network; the number of deformed forms; the most bars. */
-const [RASTER, FORMS, MAX_BARS] = [128, 12, 10];
+/**
+ * The side of a drawing for the network; its thickest strokes, as a share of the digit's side; the
+ * number of deformed forms; the most bars.
+ */
+const [RASTER, THICKEST, FORMS, MAX_BARS] = [128, 0.25, 12, 10];
 const NO_DIGIT = "No digit found: expected one that stands out from an even ground.";
 const PLAIN = "Ink was told from paper by a plain threshold: mlpcore predict reads photographs better.";
 const UNITS = { sigma: " px", alpha: " px", beta: "°", gamma: " %" };
@@ -52,10 +55,20 @@ function onDrawn(isDone) {
   });
 }
 
-/** The strokes on a canvas: nothing has to tell them from a ground. */
+/**
+ * The strokes on a canvas: nothing has to tell them from a ground. Those of a small digit are no
+ * thicker than those of a large one, in which they would leave no hole.
+ */
 function drawnInk() {
+  const points = drawing.strokes.flatMap((stroke) => stroke.points);
+  const extents = [0, 1].map((axis) => {
+    const places = points.map((point) => point[axis]);
+    return Math.max(...places) - Math.min(...places);
+  });
+  const most = THICKEST * Math.max(...extents) || Infinity; // of a dot, whatever it is
+  const strokes = drawing.strokes.map(({ width, points }) => ({ width: Math.min(width, most), points }));
   raster.clearRect(0, 0, RASTER, RASTER);
-  paint(raster, drawing.strokes, RASTER);
+  paint(raster, strokes, RASTER);
   return raster.canvas;
 }
 
