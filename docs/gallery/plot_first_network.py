@@ -49,7 +49,7 @@ print(f"test error {evaluation.error_rate:.1f} % ({low:.1f} to {high:.1f} %)")
 # %%
 # Twelve of the test images, with the network's guess and how sure it is. A wrong guess is red.
 outputs = backend.predict(backend.load(network), backend.put(inputs))
-shown = np.r_[:9, evaluation.misclassified.indices[:3]]
+shown = np.r_[evaluation.misclassified.indices[:3], :12]
 figure, grid = plt.subplots(2, 6, figsize=(7, 2.9))
 for axes, i in zip(grid.flat, shown):
     guess = outputs[i].argmax()
