@@ -8,6 +8,7 @@ import difflib
 import json
 import re
 import sys
+import time
 from collections import Counter
 from collections.abc import Callable, Iterable
 from itertools import chain, product, repeat
@@ -31,14 +32,6 @@ import pages  # noqa: E402
 
 #: The scanned pages: names that say which digit every box holds, columns and rows.
 NAME, COLUMNS, ROWS = re.compile(r"(\d)s\.(jpg|png)$"), 25, 46
-
-#: Boxes of a form, and where they lie.
-LAYOUTS = {
-    "grid": (10, {"box": (90, 70), "line": 3}),
-    "table of shared lines": (6, {"box": (110, 80), "line": 4}),
-    "boxes with gaps": (8, {"box": (80, 90), "gap": (24, 40), "line": 3}),
-    "one row": (20, {"box": (70, 80), "line": 3}),
-}
 
 
 def read(image: AnyArray, network: mlpcore.TrainedClassifier) -> Page:
@@ -89,60 +82,30 @@ def numbers(
 
 
 def forms(
-    network: mlpcore.TrainedClassifier, pixels: UInt8Array, labels: AnyArray, degrees: float = 0
-) -> dict[str, Any]:
-    """Forms of 120 boxes, turned, at several resolutions, in a gradient of light.
-
-    Their edges converge by so many degrees.
-    """
-    rng, result = np.random.default_rng(0), {}
-    for layout, (columns, settings) in LAYOUTS.items():
-        of, found = 0, Counter[str]()
-        for angle, dpi in product((-5, -2, 0, 2, 5), (150, 300, 600)):
-            n = columns if layout == "one row" else 120 // columns * columns
-            chosen = rng.integers(0, len(pixels), n)
-            ink, centres = pages.form(pixels[chosen], columns, rng, **settings)
-            places = pages.turned_points(centres, ink.shape, angle)
-            ink, places = pages.converging(pages.rotated(ink, angle), places, degrees)
-            image = pages.on_paper(ink, rng)
-            size = [round(dpi / 300 * side) for side in image.shape[::-1]]
-            scan = Image.fromarray(np.rint(image).astype(np.uint8)).resize(size)
-            page = read(pages.lit(np.asarray(scan, float)), network)
-            places *= dpi / 300
-            found += counted(
-                (each, int(label))
-                for each, (x, y), label in zip(page.digits, places, labels[chosen])
-                if each.box[0] < x < each.box[2] and each.box[1] < y < each.box[3]  # in its place
-            )
-            of += n
-        result[layout] = {"of": of} | shares(found)
-    return result
-
-
-def as_they_come(
     network: mlpcore.TrainedClassifier, pixels: UInt8Array, labels: AnyArray
 ) -> dict[str, Any]:
-    """Forms of 300 boxes and eight looks, on dark ground, bent, turned, cut, or of 75 dpi.
+    """Forms of 300 boxes and eight looks: scans, on dark ground, bent, turned, cut, or small.
 
     A digit counts where its box is in its place in a line of 15.
     """
     result = {}
     for kind, (broken, _) in pages.BROKEN.items():
-        rng, found, placed = np.random.default_rng(0), Counter[str](), 0
+        rng, found, seconds = np.random.default_rng(0), Counter[str](), 0.0
         for gap, line in product(((0, 0), (16, 24)), range(1, 5)):
             chosen = rng.integers(0, len(pixels), 300)
             box = int(rng.integers(70, 110)), int(rng.integers(60, 100))
             ink, centres = pages.form(pixels[chosen], 15, rng, box, gap, line)
             paper, pen = rng.uniform(190, 250), rng.uniform(30, 90)
             image, places = broken(pages.on_paper(ink, rng, paper, pen), centres)
+            began = time.process_time()
             lines = [each for each in read(image, network).lines if len(each) == 15]
+            seconds += (time.process_time() - began) / 8
             for of, at in zip(labels[chosen].reshape(-1, 15), places.reshape(-1, 15, 2)):
                 for each in lines:
                     middles = [digit.corners.mean(axis=0) for digit in each]
                     if np.abs(middles - at).max() < np.linalg.norm(at[1] - at[0]) / 4:
-                        placed += 15
                         found += counted(zip(each, map(int, of)))
-        result[kind] = {"of": 2400, "in their place": placed} | shares(found)
+        result[kind] = {"of": 2400} | shares(found) | {"seconds a page": round(seconds, 2)}
     return result
 
 
@@ -151,10 +114,12 @@ def scans(network: mlpcore.TrainedClassifier, folder: Path) -> dict[str, Any]:
     result = {}
     for path in sorted(folder.iterdir()):
         if name := NAME.search(path.name):
+            began = time.process_time()
             lines = mlpcore.read(path, network).lines
+            seconds = round(time.process_time() - began, 2)
             full = [line for line in lines if len(line) == COLUMNS][:ROWS]
             digits = counted(zip(chain.from_iterable(full), repeat(int(name[1]))))
-            result[path.name] = {"of": COLUMNS * ROWS} | shares(digits)
+            result[path.name] = {"of": COLUMNS * ROWS} | shares(digits) | {"seconds": seconds}
     return result
 
 
@@ -175,9 +140,7 @@ def main() -> None:
     for name, gap in (("numbers", 0.0), ("overlapping numbers", -0.05)):
         record[name] = numbers(network, *digits, args.numbers, gap)
     record["amounts"] = numbers(network, *digits, args.numbers, 0.0, pages.on_cheque)
-    for name, degrees in (("forms", 0), ("forms from a corner", 3)):
-        record[name] = forms(network, *digits, degrees)
-    record["as they come"] = as_they_come(network, *digits)
+    record["forms"] = forms(network, *digits)
     atomic_write(args.output, (json.dumps(record, indent=1) + "\n").encode())
     print(json.dumps(record, indent=1))
 

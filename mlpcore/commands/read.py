@@ -60,19 +60,20 @@ def read_pages(options: argparse.Namespace) -> int:
     """Reads each page and shows it as the options say; returns the exit status."""
     check_grid(options.columns, options.rows)
     networks, pictures = networks_and_pictures(options)
+    written = [("--csv", options.csv, ".csv"), ("--new-fields", options.new_fields, ".json")]
     to_folder = options.show is not None and not options.show.suffix
-    if options.show is not None and not to_folder and len(pictures) > 1:
-        raise InputError(f"--show with {len(pictures)} pictures: expected a folder")
     if to_folder:
         check_new_folder(options.show)
+    elif options.show is not None and len(pictures) > 1:
+        raise InputError(f"--show with {len(pictures)} pictures: expected a folder")
+    else:
+        written.append(("--show", options.show, ".png"))
     if options.new_fields is not None and (len(pictures) > 1 or pictures[0] == STDIN):
         raise InputError("--new-fields: expected one file of a picture")
-    for option, suffix in ("show", ".png"), ("csv", ".csv"), ("new_fields", ".json"):
-        path = getattr(options, option)
-        if path is not None and not (option == "show" and to_folder):
+    for option, path, suffix in written:
+        if path is not None:
             if path.suffix.lower() != suffix:
-                flag = "--" + option.replace("_", "-")
-                raise InputError(f"{flag} {shown(path)}: expected a name that ends in {suffix}")
+                raise InputError(f"{option} {shown(path)}: expected a name that ends in {suffix}")
             check_replaceable(path)
     classifier = read_networks(networks or [PRETRAINED_FILE], options)
     form = None if options.fields is None else Form(options.fields, classifier)
@@ -81,13 +82,11 @@ def read_pages(options: argparse.Namespace) -> int:
         make_folder(options.show)
 
     def answer(number: int, path: Path, source: Source) -> Entry:
-        try:
-            page = read(source, classifier, columns=options.columns, rows=options.rows)
-            rows = line_rows(page) if form is None else [form.record(page)]
-        except InputError:
-            table.extend([{"file": str(path)} | form.missing] if form is not None else [])
-            raise
-        table.extend({"file": str(path)} | row for row in rows)
+        n_rows = len(table)
+        table.extend([{"file": str(path)} | form.missing] if form is not None else [])
+        page = read(source, classifier, columns=options.columns, rows=options.rows)
+        rows = line_rows(page) if form is None else [form.record(page)]
+        table[n_rows:] = [{"file": str(path)} | row for row in rows]
         for note in page.notes:
             say(printable(f"note: {shown(path)}: {note}"), sys.stderr)
         if not options.json:
@@ -99,22 +98,7 @@ def read_pages(options: argparse.Namespace) -> int:
         if options.new_fields is not None:
             sample = os.path.relpath(path, options.new_fields.parent)
             write_fields(options.new_fields, page, sample)
-        lines = [
-            [
-                {
-                    "box": each.box,
-                    "answer": each.answer,
-                    "probabilities": [round(float(p), 4) for p in each.probabilities],
-                    "doubt": round(each.doubt, 4),
-                    "in_doubt": each.in_doubt,
-                }
-                for each in line
-            ]
-            for line in page.lines
-        ]
-        warning = {"warning": page.warning} if page.warning else {}
-        fields = {} if form is None else {"fields": rows[0]}
-        return {"text": page.text, "lines": lines, "notes": page.notes} | fields | warning
+        return page.to_json() | ({} if form is None else {"fields": rows[0]})
 
     status = for_each_picture(classifier, pictures, answer, "pages", options.json)
     if options.csv is not None:

@@ -16,9 +16,18 @@ from typing import NamedTuple
 import cv2
 import numpy as np
 
-from mlpcore.data.components import Box, Components, find_components
-from mlpcore.data.ink import EDGE, Ink, picture_ink, reduced, stroke_level
-from mlpcore.data.lines import find_lines, without_lines
+from mlpcore.data.ink import (
+    EDGE,
+    Box,
+    Components,
+    Ink,
+    find_components,
+    find_lines,
+    picture_ink,
+    reduced,
+    stroke_level,
+    without_lines,
+)
 from mlpcore.data.pixels import MNIST_PIXELS
 from mlpcore.errors import InputError
 from mlpcore.typing import AnyArray, Float32Array, Float64Array, UInt8Array
@@ -105,12 +114,16 @@ def find_digit(grey: AnyArray, name: str = "the picture") -> Digit:
     if grey.dtype != np.uint8:
         grey = np.rint(grey).astype(np.uint8)
     ink = picture_ink(_between_edges(reduced(grey, WORKING_SIDE)))
-    found = None if ink is None else digit_inside(ink, _without_form(ink.strokes), RIM)
-    if found is None:
+    glyph = None
+    if ink is not None:
+        components, kept = pieces_inside(ink, _without_form(ink.strokes), RIM)
+        glyph = to_glyph(ink, components.mask(kept))
+    if glyph is None:
         raise InputError(
             f"{name}: no digit found, expected one that stands out from an even ground"
         )
-    return Digit(name, found[0].pixels, len(side_by_side(found[1])))
+    n_seen = len(side_by_side([components.boxes[k] for k in kept]))
+    return Digit(name, glyph.pixels, n_seen)
 
 
 class Glyph(NamedTuple):
@@ -186,13 +199,6 @@ def _edge(dark: UInt8Array) -> int:
     beside = share[begin : begin + max(2, len(dark) // 32) + 1]  # the first rows may be its blur
     free = np.flatnonzero(beside < MAX_BESIDE)
     return begin + int(free[0]) + 1 if len(free) else 0
-
-
-def digit_inside(ink: Ink, dark: UInt8Array, rim: float) -> tuple[Glyph, list[Box]] | None:
-    """The digit in a picture, and the boxes of its pieces, as `pieces_inside`; None without one."""
-    components, kept = pieces_inside(ink, dark, rim)
-    glyph = to_glyph(ink, components.mask(kept))
-    return glyph and (glyph, [components.boxes[k] for k in kept])
 
 
 def pieces_inside(ink: Ink, dark: UInt8Array, rim: float) -> tuple[Components, list[int]]:

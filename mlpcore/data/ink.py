@@ -1,10 +1,12 @@
-"""The ink in a picture or on a page, of which the ground is lighter or darker, in uneven light.
+"""The ink in a picture or on a page, its lines, and its connected components.
 
+The ground is lighter or darker than the ink, and the light may be uneven.
 MNIST's digits come from scans in black and white. Other scans and photographs have shades.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import cv2
@@ -33,6 +35,12 @@ EDGE, STROKE = 0.35, 0.5
 #: hides needs no more than the second share of what stands out from noise.
 STRONG, PATTERN = 0.5, 0.3
 
+#: Noise leaves fewer pixels out of a line than this share of its length, from 3 to 7.
+HOLE = 1 / 12
+
+#: A component with a smaller share of the largest one's pixels is dirt.
+MIN_SHARE = 0.05
+
 
 class Ink(NamedTuple):
     """The share of the ground's light that each pixel lacks.
@@ -56,6 +64,11 @@ class Ink(NamedTuple):
         """The brightness that the middle of a stroke exceeds."""
         inked = self.values[self.values > self.threshold]
         return self.edge + STROKE * (stroke_level(inked) - self.edge) if inked.size else 255.0
+
+    @property
+    def faint(self) -> Ink:
+        """The same ink, of which paler strokes are seen."""
+        return self._replace(threshold=self.edge)
 
     @property
     def strokes(self) -> UInt8Array:
@@ -92,7 +105,10 @@ def page_ink(grey: UInt8Array, sheet: UInt8Array | None = None) -> Ink:
         grey = grey & sheet
     small = reduced(grey, PAGE_SIDE)
     window = max(3, round(PAGE_STROKE * small.size**0.5)) | 1  # a strip's digits are as high as it
-    if sheet is None and _ink_is_light(small, cv2.medianBlur(small, window)):
+    half = window // 2  # reflected, so that a dark border of the page is not taken for its ground
+    around = cv2.copyMakeBorder(small, half, half, half, half, cv2.BORDER_REFLECT)
+    ground = cv2.medianBlur(around, window)[half:-half, half:-half]
+    if sheet is None and _ink_is_light(small, ground):
         grey, small = 255 - grey, 255 - small
     ink = _missing_light(grey, small, PAGE_STROKE)
     if sheet is None:
@@ -158,3 +174,113 @@ def _plane(grey: UInt8Array) -> Float64Array:
     border[margin:-margin, margin:-margin] = False
     slopes = np.linalg.lstsq(terms[:, border].T, grey[border])[0]
     return np.tensordot(slopes, terms, 1)
+
+
+def find_lines(dark: UInt8Array, width: int, height: int) -> UInt8Array:
+    """The level and upright lines in a black and white image (h, w), 255 where one is.
+
+    Level ones have at least a width, and upright ones a height.
+    """
+    found = np.zeros_like(dark)
+    for length, shape in (width, (1, -1)), (height, (-1, 1)):
+
+        def along(n: int, shape: tuple[int, int] = shape) -> UInt8Array:
+            return np.ones(n, np.uint8).reshape(shape)
+
+        line = cv2.dilate(dark, along(3).T)  # which is not quite straight
+        line = cv2.morphologyEx(line, cv2.MORPH_CLOSE, along(int(np.clip(HOLE * length, 3, 7))))
+        found |= cv2.morphologyEx(line, cv2.MORPH_OPEN, along(max(2, length)))
+    return found
+
+
+def without_lines(dark: UInt8Array, drawn: UInt8Array) -> UInt8Array:
+    """A black and white image (h, w) without lines, where strokes that cross them stay whole."""
+    if not drawn.any():
+        return dark
+    half = cv2.distanceTransform(drawn, cv2.DIST_L1, 3)[drawn > 0]
+    bridge = 2 * round(min(float(np.percentile(half, 90)), *dark.shape)) + 1  # of ink alone: far
+    rest = dark & ~drawn
+    whole = cv2.morphologyEx(rest, cv2.MORPH_CLOSE, np.ones((bridge, bridge), np.uint8))
+    return rest | (whole & dark)
+
+
+class Box(NamedTuple):
+    """A rectangle in pixels; `right` and `bottom` are the first pixels outside."""
+
+    left: int
+    top: int
+    right: int
+    bottom: int
+
+    @classmethod
+    def of_size(cls, left: int, top: int, width: int, height: int) -> Box:
+        """A rectangle as OpenCV has it."""
+        return cls(left, top, left + width, top + height)
+
+    @property
+    def width(self) -> int:
+        """In pixels."""
+        return self.right - self.left
+
+    @property
+    def height(self) -> int:
+        """In pixels."""
+        return self.bottom - self.top
+
+    @property
+    def slices(self) -> tuple[slice, slice]:
+        """The index of its pixels in an image (h, w)."""
+        return slice(self.top, self.bottom), slice(self.left, self.right)
+
+    def union(self, other: Box) -> Box:
+        """The box that holds both."""
+        return Box(*map(min, self[:2], other[:2]), *map(max, self[2:], other[2:]))
+
+    def shared_width(self, other: Box) -> int:
+        """The number of columns that both take; below 0 for those between them."""
+        return min(self.right, other.right) - max(self.left, other.left)
+
+
+class Components(NamedTuple):
+    """The connected components of a black and white image; number 0 is the ground.
+
+    Attributes
+    ----------
+    labels : ndarray of int32, shape (h, w)
+        The number of the component that each pixel belongs to.
+    boxes : list of Box
+        Around each component.
+    areas : ndarray of int32
+        Pixels of each component.
+    """
+
+    labels: AnyArray
+    boxes: list[Box]
+    areas: AnyArray
+
+    def inside(self, rim: float) -> list[int]:
+        """The components that are not only along the border, by this share of each side.
+
+        Others are rests of a line along which somebody cut, or of a neighbour.
+        """
+        (height, width), (y, x) = self.labels.shape, (int(rim * n) for n in self.labels.shape)
+        counts = np.bincount(self.labels[y : height - y, x : width - x].ravel())
+        return (1 + np.flatnonzero(counts[1:])).tolist()
+
+    def without_dirt(self, numbers: Sequence[int]) -> list[int]:
+        """The components that are no specks next to the largest of them."""
+        most = max((int(self.areas[k]) for k in numbers), default=0)
+        return [k for k in numbers if self.areas[k] >= MIN_SHARE * most]
+
+    def mask(self, numbers: Sequence[int]) -> AnyArray:
+        """A mask (h, w) of the pixels of some components."""
+        chosen = np.zeros(len(self.boxes), bool)
+        chosen[list(numbers)] = True
+        return chosen[self.labels]
+
+
+def find_components(dark: UInt8Array) -> Components:
+    """The components of what is not 0 in an image (h, w); pixels touch at edges or corners."""
+    _, labels, stats, _ = cv2.connectedComponentsWithStats(dark, connectivity=8)
+    boxes = [Box.of_size(*each) for each in stats[:, :4].tolist()]
+    return Components(labels, boxes, stats[:, 4])

@@ -1,4 +1,4 @@
-"""Drawn boxes on a page: what lines enclose, in a grid, a table, a row, or each by itself.
+"""Drawn boxes: what lines enclose, on a page turned by any angle or level, and combs.
 
 Their order is found here, too.
 """
@@ -6,17 +6,20 @@ Their order is found here, too.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 
 import cv2
 import numpy as np
 
-from mlpcore.data.components import Box
-from mlpcore.data.lines import find_lines, without_lines
-from mlpcore.typing import AnyArray, Int32Array, UInt8Array
+from mlpcore.data.ink import Box, Ink, find_lines, without_lines
+from mlpcore.typing import AnyArray, Float64Array, Int32Array, UInt8Array
 
-#: The least side of a box in pixels, and the least share of its rectangle that it fills, with the
-#: digits in it and without.
-MIN_SIDE, MIN_FILLED, MIN_STRAIGHT = 10, 0.6, 0.85
+#: The least side of a quadrilateral in pixels.
+MIN_SIDE = 10
+
+#: The least share of its hull that is light, of its hull that its corners span, and of the longer
+#: of two opposite sides.
+FILLED, STRAIGHT, OPPOSITE = 0.6, 0.85, 0.7
 
 #: Shares of a small box's side: a line is longer than the first. What is thicker than the second is
 #: no line, so that the hole in a 0 is no box. A box whose side is below the third is a gap between
@@ -26,15 +29,6 @@ LINE, THICK, SMALLEST = 0.9, 0.15, 0.5
 #: Small boxes are those that cover this share of the area of all.
 SMALL = 0.1
 
-#: There may be so much print that looks like lines, as a share of the area of all boxes.
-PRINT = 0.05
-
-#: A box that the border of the page cuts is one if its sides are so alike to another's.
-ALIKE = 0.8
-
-#: A line is so near to the inside of its box, in pixels.
-REACH = 4
-
 #: Ink is in a box if it reaches beyond by less than this share of a side. That is found out where
 #: sides have so many pixels.
 OVER, SMALL_SIDE = 0.2, 24
@@ -42,44 +36,108 @@ OVER, SMALL_SIDE = 0.2, 24
 #: What overlaps a line of boxes by this share of the lower of both belongs to it.
 SAME_LINE = 0.5
 
+#: A base line is at least so long, in pixels and as a share of the page's width, and flatter than
+#: this share of its length.
+LENGTH, SHARE, FLAT = 60, 0.12, 0.15
 
-def find_boxes(dark: UInt8Array, known: Sequence[Box] = ()) -> list[Box]:
-    """The insides of the boxes on a page whose lines are level, in no order.
+#: A tick reaches so many pixels beyond its line, and is no wider than the line is high by as many.
+TICK = 7
 
-    The border of the page may be one side of a box that is like the others. A box that holds others
-    is left out. There are none where most of the ink crosses their lines, which are those of
-    squared paper.
+#: Ticks part a line into so many places. They lie so near to even ones, as a share of a place; the
+#: least share of places that have one, and of ticks that have a place.
+FEWEST, MOST, EVEN, PLACED, EXPLAINED = 3, 40, 0.1, 0.75, 0.6
+
+#: The height of a place as a share of its width.
+HIGH = 1.3
+
+
+def find_quads(dark: UInt8Array) -> tuple[Float64Array, float]:
+    """The corners (n, 4, 2) of quadrilaterals on a page turned by any angle, and that angle.
+
+    They are what ink encloses that has four straight sides. Their corners begin at the upper left
+    of a page whose lines are level, and go on clockwise. The angle, in degrees from -45 to 45, is
+    how far the page must turn counter-clockwise until they are.
 
     Parameters
     ----------
     dark : ndarray of uint8, shape (h, w)
         255 where there is ink, else 0.
-    known : sequence of Box
+    """
+    rows, columns = dark.shape
+    light = 255 - cv2.dilate(dark, np.ones((3, 3), np.uint8))
+    contours, tree = cv2.findContours(light, cv2.RETR_CCOMP, cv2.CHAIN_APPROX_SIMPLE)
+    hulls = []
+    for contour, (_, _, _, parent) in zip(contours, [] if tree is None else tree[0]):
+        left, top, width, height = cv2.boundingRect(contour)
+        is_inside = 0 < left < columns - width and 0 < top < rows - height
+        if parent < 0 and min(width, height) >= MIN_SIDE and is_inside:
+            hull = cv2.convexHull(contour)
+            if cv2.contourArea(contour) >= FILLED * cv2.contourArea(hull):
+                hulls.append(hull)
+    if not hulls:
+        return np.zeros((0, 4, 2)), 0.0
+    # The fourth power of a side's direction is the same for all sides of a rectangle.
+    _, sizes, turns = zip(*map(cv2.minAreaRect, hulls))
+    angle = np.angle(np.sum(np.sum(sizes, axis=1) * np.exp(4j * np.radians(turns)))) / 4
+    turning = np.array([[np.cos(angle), -np.sin(angle)], [np.sin(angle), np.cos(angle)]])
+    corners = []
+    for hull in hulls:
+        x, y = (hull[:, 0] @ turning).T
+        ends = (x + y).argmin(), (x - y).argmax(), (x + y).argmax(), (x - y).argmin()
+        corners.append(hull[list(ends), 0])
+    quads = np.array(corners, float)
+    sides = np.linalg.norm(np.roll(quads, -1, axis=1) - quads, axis=2)
+    (x, y), (u, v) = (quads[:, 2] - quads[:, 0]).T, (quads[:, 3] - quads[:, 1]).T
+    alike = np.minimum(sides[:, :2], sides[:, 2:]) > OPPOSITE * np.maximum(
+        sides[:, :2], sides[:, 2:]
+    )
+    chosen = alike.all(axis=1) & (sides.min(axis=1) >= MIN_SIDE)
+    chosen &= (x * v - y * u) / 2 >= STRAIGHT * np.array([cv2.contourArea(hull) for hull in hulls])
+    return quads[chosen], float(np.degrees(angle))
+
+
+def drawn_boxes(ink: Ink, known: AnyArray) -> AnyArray:
+    """The insides (n, 4) of the boxes on a page whose lines are level, or the places of combs.
+
+    They are left, top, right and bottom, in no order. A box that holds others is left out. There
+    are none where most of the ink crosses their lines, which are those of squared paper.
+
+    Parameters
+    ----------
+    ink : Ink
+        Of the page.
+    known : ndarray of int64, shape (m, 4)
         Boxes of a lattice, whose lines may be paler.
     """
-    first = _enclosed(255 - dark, MIN_FILLED)
-    if known:
-        width, height = np.median([(box.width, box.height) for box in known], axis=0)
-    elif len(first):
-        width, height = (quantile(first[:, axis], first[:, 4], SMALL) for axis in (2, 3))
+    dark = ink.strokes
+    first = known if len(known) else _rectangles(dark)
+    if not len(first):
+        return _comb_places(ink)
+    sides = first[:, 2:] - first[:, :2]
+    if len(known):
+        width, height = np.median(sides, axis=0)
     else:
-        return []
+        width, height = (quantile(each, sides.prod(axis=1), SMALL) for each in sides.T)
     side = min(width, height)
     drawn = find_lines(dark, round(LINE * width), round(LINE * height))
     block = np.ones([max(5, round(THICK * side))] * 2, np.uint8)
-    thin = dark & ~cv2.morphologyEx(dark, cv2.MORPH_OPEN, block)
-    lines = drawn & thin
-    thin = cv2.copyMakeBorder(thin, *[REACH] * 4, cv2.BORDER_CONSTANT, value=255)
-    found = _enclosed(255 - drawn, MIN_STRAIGHT)
-    found = found[found[:, 2:4].min(axis=1) >= SMALLEST * side]
-    boxes = _united(_with_sides(found[~_hold_others(found)], thin), known, dark.shape)
-    cut = _with_sides(_enclosed(255 - drawn, MIN_STRAIGHT, n_open=1), thin)
-    sides = np.reshape([(box.width, box.height) for box in boxes], (-1, 2))
-    for box in cut:
-        ratio = sides / (box.width, box.height)
-        if np.all((ratio >= ALIKE) & (ratio <= 1 / ALIKE), axis=1).any():
-            boxes.append(box)
-    return [] if _are_crossed(boxes, lines, dark, side) else boxes
+    lines = drawn & ~cv2.morphologyEx(dark, cv2.MORPH_OPEN, block)
+    boxes = _rectangles(drawn)
+    boxes = boxes[np.min(boxes[:, 2:] - boxes[:, :2], axis=1) >= SMALLEST * side]
+    n_held = np.maximum(*(_n_held(boxes, each, dark.shape) for each in (boxes, known)))
+    boxes = boxes[n_held < 2]
+    is_taken = painted(boxes, dark.shape)[_middles(known)] > 0
+    boxes = np.concatenate([boxes, known[~is_taken]])
+    if not len(boxes) or _are_crossed(boxes, without_lines(dark, lines), side):
+        return _comb_places(ink)
+    return boxes
+
+
+def _rectangles(dark: UInt8Array) -> AnyArray:
+    """The rectangles (n, 4) that level ink encloses: left, top, right and bottom."""
+    quads = find_quads(dark)[0]
+    # They lie a pixel inside of lines, and end with their last pixel.
+    return np.concatenate([quads.min(axis=1) - 1, quads.max(axis=1) + 2], axis=1).astype(int)
 
 
 def in_lines(boxes: Sequence[Box]) -> list[list[int]]:
@@ -106,78 +164,94 @@ def quantile(values: AnyArray, weights: AnyArray, share: float) -> float:
     return float(np.quantile(values, share, weights=weights, method="inverted_cdf"))
 
 
-def _enclosed(light: UInt8Array, filled: float, n_open: int = 0) -> AnyArray:
-    """Areas that darkness, and the border at so many sides, enclose: (n, 5) left, top, w, h, area.
-
-    It fills at least a share of its rectangle.
-    """
-    stats = cv2.connectedComponentsWithStats(light, connectivity=4)[2][1:]
-    left, top, width, height, area = stats.T
-    rows, columns = light.shape
-    ends = [left == 0, top == 0, left + width == columns, top + height == rows]
-    chosen = (np.sum(ends, axis=0) == n_open) & (np.minimum(width, height) >= MIN_SIDE)
-    return stats[chosen & (area >= filled * width * height)]
+def _n_held(boxes: AnyArray, others: AnyArray, shape: tuple[int, ...]) -> AnyArray:
+    """The number of others (m, 4) that each box (n, 4) has the middle of inside."""
+    image = np.zeros(shape, np.uint8)
+    image[_middles(others)] = 1
+    return _sums(image, boxes)
 
 
-def _hold_others(stats: AnyArray) -> AnyArray:
-    """A mask (n,) of the rectangles (n, 5) that have the middle of another one inside."""
-    left, top, width, height, _ = stats.T
-    x, y = left + width / 2, top + height / 2
-    inside = (left[:, None] < x) & (x < (left + width)[:, None])
-    inside &= (top[:, None] < y) & (y < (top + height)[:, None])
-    return inside.sum(axis=1) > 1
+def _sums(image: UInt8Array, boxes: AnyArray) -> AnyArray:
+    """The sum of the values of an image in each box (n, 4)."""
+    sums = cv2.integral(image)
+    left, top, right, bottom = boxes.T
+    return sums[bottom, right] - sums[top, right] - sums[bottom, left] + sums[top, left]
 
 
-def _with_sides(stats: AnyArray, thin: UInt8Array) -> list[Box]:
-    """The rectangles (n, 5) whose sides are thin lines, at least half of each.
-
-    The image of thin lines has a margin of `REACH`.
-    """
-    boxes = []
-    for left, top, width, height, _ in stats.tolist():
-        rows, columns = (slice(a + REACH, a + REACH + n) for a, n in ((top, height), (left, width)))
-        upright = [thin[rows, x : x + REACH] for x in (left, columns.stop)]
-        level = [thin[y : y + REACH, columns].T for y in (top, rows.stop)]
-        if min(side.any(axis=1).mean() for side in (*upright, *level)) >= 0.5:
-            boxes.append(Box.of_size(left, top, width, height))
-    return boxes
+def _middles(boxes: AnyArray) -> tuple[AnyArray, AnyArray]:
+    """The rows (n,) and columns (n,) of the middles of boxes (n, 4)."""
+    left, top, right, bottom = boxes.T
+    return (top + bottom) // 2, (left + right) // 2
 
 
-def _united(found: list[Box], known: Sequence[Box], shape: tuple[int, ...]) -> list[Box]:
-    """The boxes found, but not those that hold several known ones, and known ones not found."""
-    middles = [((box.top + box.bottom) // 2, (box.left + box.right) // 2) for box in known]
-    at = tuple(np.reshape(middles, (-1, 2)).astype(int).T)
-    n_held = np.bincount(painted(found, shape)[at], minlength=len(found) + 1)
-    found = [box for number, box in enumerate(found, 1) if n_held[number] < 2]
-    free = painted(found, shape)[at] == 0
-    return found + [box for box, is_free in zip(known, free.tolist()) if is_free]
-
-
-def painted(boxes: Sequence[Box], shape: tuple[int, ...]) -> Int32Array:
-    """An image (h, w) of the numbers of boxes, from 1, and 0 elsewhere."""
+def painted(boxes: AnyArray, shape: tuple[int, ...]) -> Int32Array:
+    """An image (h, w) of the numbers of boxes (n, 4), from 1, and 0 elsewhere."""
     image = np.zeros(shape, np.int32)
-    for number, box in enumerate(boxes, 1):
-        image[box.slices] = number
+    for number, (left, top, right, bottom) in enumerate(boxes.tolist(), 1):
+        image[top:bottom, left:right] = number
     return image
 
 
-def _are_crossed(boxes: Sequence[Box], drawn: UInt8Array, dark: UInt8Array, side: float) -> bool:
-    """Whether most of the ink at lines is in no box."""
+def _are_crossed(boxes: AnyArray, strokes: UInt8Array, side: float) -> bool:
+    """Whether most of the strokes (h, w) at boxes (n, 4) are in no box."""
     scale = min(1.0, SMALL_SIDE / side)
-    owner = painted(boxes, dark.shape)
-    strokes = without_lines(dark, drawn)
     small = cv2.resize(strokes, None, fx=scale, fy=scale, interpolation=cv2.INTER_AREA)
     stats = cv2.connectedComponentsWithStats((small > 64).astype(np.uint8))[2][1:]
-    inside = across = elsewhere = 0
-    for left, top, width, height, area in (stats / [*[scale] * 4, 1]).astype(int).tolist():
-        number = owner[top + height // 2, left + width // 2]
-        reach = Box.of_size(left, top, width, height)
-        own = boxes[number - 1] if number else None
-        if own and np.abs(np.subtract(reach.union(own), own)).max() < OVER * side:
-            inside += area
-        elif owner[reach.slices].any():
-            across += area
-        elif drawn[reach.slices].any():  # print, unless the boxes are holes in digits
-            elsewhere += area
-    room = scale**2 * sum(box.width * box.height for box in boxes)
-    return max(across, across + elsewhere - PRINT * room) > inside
+    left, top, width, height = (stats[:, :4].T / scale).astype(int)
+    reach = np.stack([left, top, left + width, top + height], axis=1)
+    reach = reach.clip(0, strokes.shape[::-1] * 2)
+    owner = painted(boxes, strokes.shape)
+    number = owner[_middles(reach)]
+    over = (reach - boxes[number - 1]) * (-1, -1, 1, 1)
+    inside = (number > 0) & (over.max(axis=1) < OVER * side)
+    near = _sums((owner > 0).astype(np.uint8), reach) > 0
+    area = stats[:, 4]
+    return bool(area[near & ~inside].sum() > area[inside].sum())
+
+
+def _comb_places(ink: Ink) -> AnyArray:
+    """The places (n, 4) of combs on a page whose lines are level, without ticks and base lines."""
+    dark = ink.strokes
+    height, width = dark.shape
+    base = find_lines(dark, max(LENGTH, round(SHARE * width)), height + 1)
+    boxes: list[Box] = []
+    # An opening with a column is as high as the page, so these lines are level.
+    for left, y, length, thick, _ in cv2.connectedComponentsWithStats(base)[2][1:].tolist():
+        line = Box.of_size(left, y, length, thick)
+        if thick > FLAT * length:
+            continue
+        views = (dark[:y][::-1], dark[line.bottom :]), (dark[line.bottom :], dark[:y][::-1])
+        ticks = max((_ticks(*each, line) for each in views), key=len)
+        if not len(ticks):
+            continue
+        above = [box.bottom for box in boxes if box.right > left and box.left < line.right]
+        top = max([0, round(y - HIGH * (ticks[1] - ticks[0])), *(each + thick for each in above)])
+        inset = thick // 2 + 2
+        ends = np.rint(ticks).astype(int).tolist()
+        boxes += [Box(a + inset, top, b - inset, y - 1) for a, b in pairwise(ends)]
+    boxes = [box for box in boxes if min(box.width, box.height) >= LENGTH // 6]
+    return np.reshape(np.array(boxes, int), (-1, 4))
+
+
+def _ticks(side: UInt8Array, other: UInt8Array, line: Box) -> Float64Array:
+    """Where even ticks on a side of a line are, whose rows begin at it; none if they go on."""
+    side, other = (each[1 : TICK + 1, line.left : line.right] for each in (side, other))
+    if min(len(side), len(other)) < TICK:
+        return np.zeros(0)
+    runs = np.flatnonzero(np.diff(np.pad(side.all(axis=0), 1).astype(np.int8)))
+    begins, ends = runs[::2], runs[1::2]
+    at = ((begins + ends) / 2)[ends - begins <= line.height + TICK]
+    best = np.zeros(0)
+    for n in range(FEWEST, MOST + 1):
+        if len(at) <= FEWEST or np.ptp(at) < n * LENGTH / 6:
+            break
+        place = (at - at[0]) / np.ptp(at) * n
+        even = np.abs(place - np.rint(place)) < EVEN
+        found = len(np.unique(np.rint(place[even])))
+        if found >= max(PLACED * (n + 1), len(best)) and even.mean() > EXPLAINED:
+            best = np.linspace(at[0], at[-1], n + 1)
+    if not len(best) or max(best[0], line.width - best[-1]) > (best[1] - best[0]) / 2:
+        return best[:0]  # of digits on a ruled line, which goes on
+    near = np.rint(best).astype(int)[:, None] + np.arange(-3, 4)
+    across = other[:, near.clip(0, line.width - 1)].any(axis=2).mean(axis=0) > PLACED
+    return best + line.left if across.mean() < 0.5 else best[:0]

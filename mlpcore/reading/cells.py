@@ -8,12 +8,19 @@ from typing import NamedTuple
 
 import numpy as np
 
-from mlpcore.data.components import Box, Components
 from mlpcore.data.digit import pieces_inside, side_by_side, to_glyph
-from mlpcore.data.ink import Ink
+from mlpcore.data.ink import Box, Components, Ink
 from mlpcore.reading.boxes import in_lines
-from mlpcore.reading.marks import UNKNOWN, mark_at, marks_of_line
-from mlpcore.reading.segmentation import Field, Segment, number_field
+from mlpcore.reading.lattice import Cell
+from mlpcore.reading.numbers import number_fields
+from mlpcore.reading.segmentation import (
+    UNKNOWN,
+    Field,
+    Segment,
+    mark_at,
+    marks_of_line,
+    number_field,
+)
 
 #: Pixels that the inside of a box loses at each side, where a line's edge may be. Ink that stays
 #: within the share of a side of the box is the line, or the neighbour's.
@@ -37,7 +44,7 @@ MAX_PIECES = 6
 APART = 0.2
 
 
-class _Cell(NamedTuple):
+class _Content(NamedTuple):
     """A box, the ink inside it, and those of its pieces that are no marks, and those that are."""
 
     box: Box
@@ -58,9 +65,15 @@ class _Cell(NamedTuple):
         return reduce(Box.union, [self.components.boxes[k] for k in self.pieces])
 
 
-def cell_fields(ink: Ink, boxes: Sequence[Box]) -> list[list[Field]]:
-    """The boxes of a page, in lines from the top, each from left to right, and what they hold."""
-    cells = [_cell(ink, box) for box in boxes]
+def page_fields(ink: Ink, found: Sequence[Cell]) -> list[list[Field]]:
+    """The fields of a page, in lines from the top, each from left to right.
+
+    They are its cells, and what these hold, or the numbers on a page without cells.
+    """
+    if not found:
+        return number_fields(ink)
+    boxes = [cell.box for cell in found]
+    cells = [_content(ink, box) for box in boxes]
     heights = [cell.extent.height for cell in cells if cell.pieces]
     usual = float(np.median(heights)) if heights else 0.0
     cells = [_with_marks(cell, usual) for cell in cells]
@@ -69,30 +82,28 @@ def cell_fields(ink: Ink, boxes: Sequence[Box]) -> list[list[Field]]:
     numbers = np.zeros(len(cells), bool)
     sides = np.array([(box.width, box.height) for box in boxes])
     for column in in_lines([Box(box.top, box.left, box.bottom, box.right) for box in boxes]):
-        chosen = filled[column]
-        among = several[column][chosen]
-        alike = np.all(
-            (sides > ALIKE * sides[column[0]]) & (ALIKE * sides < sides[column[0]]), axis=1
-        )
-        for others in (filled & alike, filled):
-            if len(among) < SHORT:
-                among = several[others]
+        among = several[column][filled[column]]
+        if len(among) < SHORT:
+            ratio = sides / sides[column[0]]
+            alike = filled & np.all((ratio > ALIKE) & (ALIKE * ratio < 1), axis=1)
+            among = several[alike if alike.sum() >= SHORT else filled]
         numbers[column] = among.size and among.mean() >= NUMBERS
     fields = [_field(*each, usual) for each in zip(cells, numbers)]
+    fields = [f if cell.seen else f._replace(doubt=1.0) for f, cell in zip(fields, found)]
     return [[fields[k] for k in line] for line in in_lines(boxes)]
 
 
-def _cell(ink: Ink, box: Box) -> _Cell:
+def _content(ink: Ink, box: Box) -> _Content:
     """A cell, all of whose pieces may be digits."""
     inside = Box(box.left + MARGIN, box.top + MARGIN, box.right - MARGIN, box.bottom - MARGIN)
     ink = ink._replace(values=ink.values[inside.slices])
-    cell = _Cell(box, ink, *pieces_inside(ink, ink.strokes, RIM), {})
+    cell = _Content(box, ink, *pieces_inside(ink, ink.strokes, RIM), {})
     if cell.pieces and max(cell.extent.width, cell.extent.height) < DIRT * box.height:
         return cell._replace(pieces=[])
     return cell
 
 
-def _with_marks(cell: _Cell, usual: float) -> _Cell:
+def _with_marks(cell: _Content, usual: float) -> _Content:
     """A cell whose marks are told from its digits, which have a usual height."""
     boxes, pieces = cell.components.boxes, cell.pieces
     if not pieces:
@@ -116,7 +127,7 @@ def _with_marks(cell: _Cell, usual: float) -> _Cell:
     return cell._replace(pieces=[], marks={pieces[0]: mark if mark == "-" else UNKNOWN})
 
 
-def _field(cell: _Cell, holds_numbers: bool, usual: float) -> Field:
+def _field(cell: _Content, holds_numbers: bool, usual: float) -> Field:
     """The content of a cell, on the page."""
     box, groups, components = cell.box, cell.groups, cell.components
     left, top = box.left + MARGIN, box.top + MARGIN

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import groupby
 from pathlib import Path
-from typing import NamedTuple
 
 import cv2
 import numpy as np
@@ -29,23 +28,6 @@ ALIKE, NEAR, ROUNDS = 0.8, 0.4, 4
 #: Features of a page's print and lines that are compared, how many must agree on one map, and how
 #: far from it, in pixels, they may be.
 FEATURES, AGREE, TOLERANCE = 4000, 30, 4.0
-
-
-class Value(NamedTuple):
-    """The value of a field or a cell, and whether somebody should check it."""
-
-    text: str
-    in_doubt: bool
-
-    @classmethod
-    def of(cls, lines: Sequence[Sequence[ReadDigit]]) -> Value:
-        """The digits of lines, without the empty boxes at the ends; ``_`` is one between digits."""
-        texts = []
-        for line in lines:
-            parts = ["_" if each.answer is None else str(each.answer) for each in line]
-            spaces = ["", *(" " * each.begins_number for each in line[1:])]
-            texts.append("".join(map("".join, zip(spaces, parts))).strip("_ "))
-        return cls(" ".join(filter(None, texts)), any(d.in_doubt for line in lines for d in line))
 
 
 class FormFile(Record, frozen=True):
@@ -91,43 +73,54 @@ class Form:
         self.classifier = network if isinstance(network, TrainedClassifier) else load(network)
         self.sample = read(Path(path).parent / document.sample, self.classifier)
 
-    def values(self, page: Page) -> dict[str, Value]:
-        """The value of each field of a page; one in which nothing is found is empty and in doubt.
+    def record(self, picture: Source | Page) -> dict[str, str]:
+        """A row of a table: the text of each field, and the names of those in doubt.
+
+        A field in which nothing is found is empty and in doubt.
+        ``pandas.DataFrame(map(form.record, pictures))`` is the table of many pages.
 
         Raises
         ------
         InputError
-            When the page is no such form.
+            When the page cannot be read, or is no such form.
         """
+        page = picture if isinstance(picture, Page) else read(picture, self.classifier)
         to_sample = _registration(page, self.sample)
-        result = {}
+        values = {}
         for name, field in self.fields.items():
             lines = [
                 [each for each in line if _is_in(field, each, to_sample)] for line in page.lines
             ]
             if not page.boxed or not any(lines):
                 lines = _cut(field, page, to_sample, self.classifier).lines
-            result[name] = Value.of(lines) if any(lines) else Value("", True)
-        return result
-
-    def record(self, picture: Source | Page) -> dict[str, str]:
-        """A row of a table: the text of each field, and the names of those in doubt.
-
-        ``pandas.DataFrame(map(form.record, pictures))`` is the table of many pages.
-        """
-        page = picture if isinstance(picture, Page) else read(picture, self.classifier)
-        return _row(self.values(page))
+            values[name] = lines
+        return _row(values)
 
     @property
     def missing(self) -> dict[str, str]:
         """The record of a page that cannot be read: empty fields, all in doubt."""
-        return _row(dict.fromkeys(self.fields, Value("", True)))
+        return _row({name: [] for name in self.fields})
 
 
-def _row(values: dict[str, Value]) -> dict[str, str]:
-    """The texts, and the names of those in doubt."""
-    doubts = "; ".join(name for name, value in values.items() if value.in_doubt)
-    return {name: value.text for name, value in values.items()} | {"in doubt": doubts}
+def _row(values: dict[str, list[list[ReadDigit]]]) -> dict[str, str]:
+    """The text of each value, given as lines, and the names of those in doubt."""
+    doubtful = [
+        name
+        for name, lines in values.items()
+        if not any(lines) or any(each.in_doubt for line in lines for each in line)
+    ]
+    return {name: _text(lines) for name, lines in values.items()} | {
+        "in doubt": "; ".join(doubtful)
+    }
+
+
+def _text(lines: Sequence[Sequence[ReadDigit]]) -> str:
+    """The digits of lines, without the empty boxes at the ends; ``_`` is one between digits."""
+    texts = [
+        "".join(" " * each.begins_number + each.text.removesuffix("?") for each in line).strip("_ ")
+        for line in lines
+    ]
+    return " ".join(filter(None, texts))
 
 
 def _is_in(field: Sequence[float], digit: ReadDigit, to_sample: Float64Array) -> bool:
@@ -171,13 +164,11 @@ def numbers(page: Page) -> list[list[ReadDigit]]:
 
 def line_rows(page: Page) -> list[dict[str, str]]:
     """A row of a table for each line of a page: its boxes or numbers, and which are in doubt."""
-    rows = []
-    for n, line in enumerate(page.lines, 1):
-        values = {str(k): Value.of([cell]) for k, cell in enumerate(_cells(line), 1)}
-        doubts = "; ".join(k for k, value in values.items() if value.in_doubt)
-        texts = {k: value.text for k, value in values.items()}
-        rows.append({"line": str(n), "in doubt": doubts} | texts)
-    return rows
+    return [
+        {"line": str(n), "in doubt": ""}
+        | _row({str(k): [cell] for k, cell in enumerate(_cells(line), 1)})
+        for n, line in enumerate(page.lines, 1)
+    ]
 
 
 def _registration(page: Page, sample: Page) -> Float64Array:
@@ -211,11 +202,8 @@ def _by_boxes(lines: Sequence[AnyArray], wanted: Sequence[AnyArray]) -> Float64A
     """
     boxes, others = np.concatenate(lines), np.concatenate(wanted)
     side = np.median(np.linalg.norm(others - np.roll(others, 1, axis=1), axis=2).min(axis=1))
-    start, end = boxes, others
-    if len(boxes) != len(others):
-        ends = [(0, 0), (0, -1), (-1, -1), (-1, 0)]
-        start, end = (np.array([each[i][k] for i, k in ends]) for each in (lines, wanted))
-    start, end = start.reshape(-1, 2), end.reshape(-1, 2)
+    ends = [(0, 0), (0, -1), (-1, -1), (-1, 0)]
+    start, end = (np.concatenate([each[i][k] for i, k in ends]) for each in (lines, wanted))
     matrix, _ = cv2.findHomography(start, end, cv2.RANSAC, NEAR * side)
     tree = cKDTree(others.mean(axis=1))
     for _ in range(ROUNDS):

@@ -1,15 +1,20 @@
-"""Boxes in rows and columns."""
+"""Boxes in rows and columns: a row has all of its boxes, also those that were not seen."""
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import NamedTuple
 
+import cv2
 import numpy as np
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import breadth_first_order, connected_components, minimum_spanning_tree
 from scipy.spatial import KDTree
 
-from mlpcore.typing import AnyArray, Float64Array
+from mlpcore.data.ink import Box, Ink, find_lines
+from mlpcore.errors import InputError
+from mlpcore.reading.boxes import painted
+from mlpcore.typing import AnyArray, BoolArray, Float64Array, UInt8Array
 
 #: Neighbours are so near, as a share of a box's shorter side. Their facing sides are displaced by
 #: so much of the shorter one, and are so alike.
@@ -17,6 +22,22 @@ GAP, OFFSET, ALIKE = 0.8, 0.35, 0.75
 
 #: A box with a smaller share of the height of its row, or of the width of its column, is another.
 UNLIKE = 0.6
+
+#: A lattice has so many boxes, and this share of its places. What so large a share of a row and of
+#: a column has, the others have, too.
+FEW, HALF = 4, 0.5
+
+#: A line is so near to the side of a box, and is at least so long, as shares of the side.
+REACH, LONG = 0.1, 0.25
+
+#: The share of a side that shows a line, inside of a lattice and beyond it.
+DRAWN, CLEAR = 0.5, 0.75
+
+#: A box is another's place if this share of it is.
+TAKEN = 0.25
+
+#: The least side of a box in pixels, and how many pixels beside a box the page may end.
+LEAST, BORDER = 3, 6
 
 #: Corners of the right side and of the left one that faces it; of the lower and the upper one.
 FACING = ((1, 2), (0, 3)), ((3, 2), (0, 1))
@@ -127,3 +148,180 @@ def _links(quads: Float64Array, axis: int) -> AnyArray:
 def _sides(quads: Float64Array) -> Float64Array:
     """Widths and heights (n, 2)."""
     return np.linalg.norm(quads[:, [1, 3]] - quads[:, [0]], axis=2)
+
+
+class Cell(NamedTuple):
+    """A box of a page; `seen` is whether its sides were, or only its neighbours'."""
+
+    box: Box
+    seen: bool = True
+
+
+def complete(
+    boxes: AnyArray,
+    ink: Ink,
+    page: UInt8Array,
+    columns: int | None = None,
+    rows: int | None = None,
+) -> list[Cell]:
+    """The boxes of a page whose lines are level, and those that their lattices lack.
+
+    Parameters
+    ----------
+    boxes : ndarray of int64, shape (n, 4)
+        Left, top, right and bottom of those that were found.
+    ink : Ink
+        Of the page.
+    page : ndarray of uint8, shape (h, w)
+        0 where the page has ended.
+    columns, rows : int, optional
+        Of the page's one lattice, if they are known.
+
+    Raises
+    ------
+    InputError
+        When there is no lattice with so many columns and rows. Its text follows the page's name.
+    """
+    is_known = columns is not None or rows is not None
+    if not len(boxes):
+        if is_known:
+            raise InputError("shows no lines: expected a grid of drawn boxes")
+        return []
+    lattices = find_lattices(boxes[:, [[0, 1], [2, 1], [2, 3], [0, 3]]].astype(float))
+    lines = _lines(boxes, ink, page)
+    if is_known:
+        if lattices[0].shape == (1, 1) and columns and rows:
+            cells = _divided(Box(*boxes[lattices[0].members[0]].tolist()), columns, rows)
+        else:
+            cells = _completed(lattices[0], boxes, lines, page, (rows, columns))
+        if min(map(_side, cells)) < LEAST:
+            raise InputError("shows a grid of boxes without pixels: expected fewer columns or rows")
+        return cells
+    cells, taken = [], np.zeros_like(page)
+    for lattice in lattices:
+        if len(lattice.members) >= max(FEW, HALF * np.prod(lattice.shape)):
+            found = _completed(lattice, boxes, lines, page, (None, None))
+        else:
+            found = [Cell(Box(*box)) for box in boxes[lattice.members].tolist()]
+        for cell in found:
+            if _side(cell) >= LEAST and taken[cell.box.slices].mean() < TAKEN:
+                cells.append(cell)
+        for cell in found:
+            taken[cell.box.slices] = 1
+    return cells
+
+
+def _side(cell: Cell) -> int:
+    """The shorter side of a cell."""
+    return min(cell.box.width, cell.box.height)
+
+
+def _divided(frame: Box, columns: int, rows: int) -> list[Cell]:
+    """The boxes of a frame without lines in it."""
+    x = np.linspace(frame.left, frame.right, columns + 1).round().astype(int).tolist()
+    y = np.linspace(frame.top, frame.bottom, rows + 1).round().astype(int).tolist()
+    return [
+        Cell(Box(left, top, right, bottom), False)
+        for top, bottom in pairwise(y)
+        for left, right in pairwise(x)
+    ]
+
+
+def _completed(
+    lattice: Lattice,
+    boxes: AnyArray,
+    lines: UInt8Array,
+    page: UInt8Array,
+    numbers: tuple[int | None, int | None],
+) -> list[Cell]:
+    """The boxes of a lattice, which has so many rows and columns if they are known."""
+    known, shape = numbers != (None, None), lattice.shape
+    margins = [1 if number is None else number - n for number, n in zip(numbers, shape)]
+    if min(margins) < 0:
+        raise _other_shape(shape, numbers)
+    own = boxes[lattice.members].astype(float)
+    y = _extended(lattice.medians(own[:, [1, 3]], 0), margins[0], known)
+    x = _extended(lattice.medians(own[:, [0, 2]], 1), margins[1], known)
+    grid = np.stack(np.broadcast_arrays(x[:, 0], y[:, :1], x[:, 1], y[:, 1:]), axis=2)
+    found: BoolArray = np.zeros(grid.shape[:2], bool)
+    at = tuple((lattice.places + margins).T)
+    found[at], grid[at] = True, own
+    there, free = found | _on_page(grid, page), np.ones_like(found)
+    grid = np.rint(np.where(there[..., None], grid, 0)).astype(int)
+    others = painted(np.delete(boxes, lattice.members, axis=0), page.shape) > 0
+    shares = np.where(found[..., None], np.ones(4), 0)
+    for place in zip(*np.nonzero(there & ~found)):
+        left, top, right, bottom = grid[place].clip(0, page.shape[::-1] * 2)
+        free[place] = np.mean(others[top:bottom, left:right]) < TAKEN
+        shares[place] = _drawn(Box(left, top, right, bottom), lines, page)
+    found |= there & free & (shares.min(axis=2) >= CLEAR)
+    window = []
+    for axis, (number, n, margin) in enumerate(zip(numbers, shape, margins)):
+        across = slice(margins[1 - axis], margins[1 - axis] + shape[1 - axis])
+        if number is None:
+            outer = np.moveaxis(found, axis, 0)[[0, -1], across].mean(axis=1) >= HALF
+            window.append(slice(1 - int(outer[0]), n + 1 + int(outer[1])))
+        else:
+            drawn = np.where(there, shares.mean(axis=2), -np.inf)
+            sums = np.moveaxis(drawn, axis, 0)[:, across].sum(axis=1)
+            sums = [sums[k : k + number].sum() for k in range(margin + 1)]
+            if max(sums) == -np.inf:
+                raise _other_shape(shape, numbers)
+            window.append(slice(int(np.argmax(sums)), int(np.argmax(sums)) + number))
+    grid, found, there, free, shares = (
+        each[tuple(window)] for each in (grid, found, there, free, shares)
+    )
+    n_drawn = np.sum(shares >= DRAWN, axis=2)
+    most = (found.mean(axis=0) >= HALF) & (found.mean(axis=1, keepdims=True) >= HALF)
+    found |= there & (known | (n_drawn == 4) | (free & (most | (n_drawn == 3))))
+    ends = np.clip(grid[found], 0, page.shape[::-1] * 2).tolist()
+    return [Cell(Box(*each), seen) for each, seen in zip(ends, (n_drawn[found] == 4).tolist())]
+
+
+def _other_shape(shape: tuple[int, int], numbers: tuple[int | None, int | None]) -> InputError:
+    """The error for a lattice that lacks the rows and columns that are known."""
+    (rows, columns), (n_rows, n_columns) = shape, numbers
+    expected = [
+        f"{n} {what}" for n, what in ((n_columns, "columns"), (n_rows, "rows")) if n is not None
+    ]
+    return InputError(
+        f"shows a grid of {columns} columns and {rows} rows: expected {' and '.join(expected)}"
+    )
+
+
+def _extended(ends: Float64Array, n: int, known: bool) -> Float64Array:
+    """Begins and ends (k, 2) with so many more at both sides, as far apart as the outermost.
+
+    The distance of a single one is known if there are others.
+    """
+    first = last = float(np.ptp(ends[0])) if known else np.inf
+    if len(ends) > 1:
+        first, last = ends[1, 0] - ends[0, 0], ends[-1, 1] - ends[-2, 1]
+    k = np.arange(1, n + 1)[:, None]
+    return np.concatenate([ends[0] - k[::-1] * first, ends, ends[-1] + k * last])
+
+
+def _on_page(boxes: Float64Array, page: UInt8Array) -> BoolArray:
+    """Whether the middle of boxes (..., 4) is on a page (h, w)."""
+    middle = (boxes[..., :2] + boxes[..., 2:]) / 2
+    inside = np.all((middle >= 0) & (middle < page.shape[::-1]), axis=-1, keepdims=True)
+    x, y = np.moveaxis(np.where(inside, middle, 0).astype(int), -1, 0)
+    return inside[..., 0] & (page[y, x] > 0)
+
+
+def _lines(boxes: AnyArray, ink: Ink, page: UInt8Array) -> UInt8Array:
+    """The lines of a page (h, w), also pale ones, and its ends, with a margin around it."""
+    width, height = np.median(boxes[:, 2:] - boxes[:, :2], axis=0)
+    lines = find_lines(ink.faint.strokes, round(LONG * width), round(LONG * height))
+    ended = 255 - cv2.erode(page, np.ones([2 * BORDER + 1] * 2), borderValue=0)
+    reach = [max(2, round(REACH * min(width, height)))] * 4
+    return cv2.copyMakeBorder(lines | ended, *reach, cv2.BORDER_CONSTANT, value=255)
+
+
+def _drawn(box: Box, lines: UInt8Array, page: UInt8Array) -> list[float]:
+    """The share of each side of a box on a page along which there is a line."""
+    reach = (len(lines) - len(page)) // 2
+    rows, columns = (slice(each.start + reach, each.stop + reach) for each in box.slices)
+    upright = [lines[rows, x : x + 2 * reach] for x in (box.left, box.right)]
+    level = [lines[y : y + 2 * reach, columns].T for y in (box.top, box.bottom)]
+    return [float(each.any(axis=1).mean()) if each.size else 0.0 for each in (*upright, *level)]

@@ -1,19 +1,15 @@
-"""A page as if it lay flat before the camera: its lines are level and straight."""
+"""A page as if it lay flat before the camera: without its desk, its lines level and straight."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import NamedTuple
 
 import cv2
 import numpy as np
 
-from mlpcore.data.components import Box
-from mlpcore.data.ink import Ink, page_ink
-from mlpcore.data.lines import find_lines
-from mlpcore.reading.deskew import skew
+from mlpcore.data.ink import Ink, find_lines, page_ink, reduced
+from mlpcore.reading.boxes import drawn_boxes, find_quads
 from mlpcore.reading.lattice import Lattice, find_lattices
-from mlpcore.reading.quads import find_quads
 from mlpcore.typing import AnyArray, Float32Array, Float64Array, UInt8Array
 
 #: So many boxes say where the page lies; fewer may say how it is turned.
@@ -37,6 +33,23 @@ SMALL_PAGE = 1000
 #: the level page is longer than the picture.
 STEP, LONGEST = 16, 1.6
 
+#: Angles in degrees that are tried, in coarse and then in fine steps, and the side at which.
+MAX_ANGLE, ANGLE, FINE_ANGLE, SKEW_SIDE = 7.0, 0.5, 0.1, 700
+
+#: The side at which the sheet is looked for, and the least of a page that has ground around it.
+SHEET_SIDE, LEAST = 600, 100
+
+#: The least share of the border that is ground, and that the sheet covers of the picture, of its
+#: convex hull, and with light within the hull.
+GROUND, COVERED, CONVEX, LIGHT = 0.15, 0.2, 0.85, 0.5
+
+#: The ground has at most this share of the sheet's light, also close to so large a share of
+#: its edge. Light that falls off slowly is no edge.
+DARK, SHARP = 0.65, 0.5
+
+#: So many thresholds of light are tried.
+THRESHOLDS = 6
+
 
 class Level(NamedTuple):
     """A page whose lines are level.
@@ -49,33 +62,40 @@ class Level(NamedTuple):
         0 where the page has ended.
     source : ndarray of float32, shape (h, w, 2)
         The point of the picture, x and y, that each of its pixels comes from.
-    boxes : list of Box
-        Those of the lattice that shows how the page lies.
+    known : ndarray of int64, shape (m, 4)
+        Left, top, right and bottom of the boxes of the lattice that shows how the page lies.
+    boxes : ndarray of int64, shape (n, 4)
+        Those of all drawn boxes.
+    on_ground : bool
+        Whether a dark ground was taken off.
     """
 
     ink: Ink
     page: UInt8Array
     source: Float32Array
-    boxes: list[Box]
+    known: AnyArray
+    boxes: AnyArray
+    on_ground: bool
 
     def to_picture(self, points: AnyArray) -> Float64Array:
         """Where points (n, 2) of the level page are in the picture."""
         x, y = np.clip(np.rint(points).astype(int), 0, np.array(self.page.shape[::-1]) - 1).T
         return self.source[y, x].astype(np.float64)
 
-    def enlargement(self, boxes: Sequence[Box]) -> int:
+    @property
+    def enlargement(self) -> int:
         """The factor by which the page must be enlarged to read its boxes.
 
         On a small page they may be too small to be found.
         """
-        if not boxes:
-            if self.boxes or max(self.page.shape) > SMALL_PAGE:
+        longest = max(self.page.shape)
+        if not len(self.boxes):
+            if len(self.known) or longest > SMALL_PAGE:
                 return 1
-            faint, long = self.ink._replace(threshold=self.ink.edge), max(self.page.shape) // 4
-            return 3 if find_lines(faint.strokes, long, long).any() else 1
-        side = np.median([min(box.width, box.height) for box in boxes])
+            return 3 if find_lines(self.ink.faint.strokes, longest // 4, longest // 4).any() else 1
+        side = np.median(np.min(self.boxes[:, 2:] - self.boxes[:, :2], axis=1))
         factor = 1 if side >= SMALL else 2 if side >= SMALLEST else 3
-        return max(1, min(factor, LARGEST // max(self.page.shape)))
+        return max(1, min(factor, LARGEST // longest))
 
     def turned(self, quarters: int) -> Level:
         """The page turned counter-clockwise."""
@@ -83,20 +103,31 @@ class Level(NamedTuple):
         def turned(image: AnyArray) -> AnyArray:
             return np.ascontiguousarray(np.rot90(image, quarters))
 
-        boxes, sides = self.boxes, self.page.shape
+        known = self.known
         for k in range(quarters):
-            width = sides[1 - k % 2]
-            boxes = [Box(box.top, width - box.right, box.bottom, width - box.left) for box in boxes]
+            left, top, right, bottom = known.T
+            width = self.page.shape[1 - k % 2]
+            known = np.stack([top, width - right, bottom, width - left], axis=1)
         ink = self.ink._replace(values=turned(self.ink.values))
-        return Level(ink, turned(self.page), turned(self.source), boxes)
+        page, source, boxes = turned(self.page), turned(self.source), drawn_boxes(ink, known)
+        return Level(ink, page, source, known, boxes, self.on_ground)
 
 
-def levelled(grey: UInt8Array, sheet: UInt8Array | None, factor: int = 1) -> Level:
-    """The ink of a page (h, w), enlarged by a factor, with level lines.
+def levelled(grey: UInt8Array) -> Level:
+    """The page in a picture (h, w), enlarged if its boxes are small, with level lines.
 
-    They are those of boxes if there are some, else of the writing. A mask (h, w) is 255 on the
-    sheet of paper, if it does not fill the picture.
+    They are those of boxes if there are some, else of the writing.
     """
+    sheet = find_sheet(grey)
+    level = _levelled(grey, sheet)
+    if (factor := level.enlargement) > 1:
+        large = _levelled(grey, sheet, factor)
+        level = large if len(large.boxes) else level
+    return level
+
+
+def _levelled(grey: UInt8Array, sheet: UInt8Array | None, factor: int = 1) -> Level:
+    """The page in a picture (h, w), of which a mask (h, w) is 255 on the sheet if it is smaller."""
     page = np.full_like(grey, 255) if sheet is None else sheet
     if factor > 1:
         grey, page = (
@@ -107,21 +138,23 @@ def levelled(grey: UInt8Array, sheet: UInt8Array | None, factor: int = 1) -> Lev
     quads, angle = find_quads(ink.strokes)
     fit = _fit(quads, angle, grey.shape)
     if fit is None:  # the lines of forms are often paler than what is written
-        fit = _fit(*find_quads(ink._replace(threshold=ink.edge).strokes), grey.shape)
+        fit = _fit(*find_quads(ink.faint.strokes), grey.shape)
     if fit is None:
-        matrix, bend = _turning(angle if len(quads) >= FEW else skew(ink.values)), None
+        matrix, bend = _turning(angle if len(quads) >= FEW else _skew(ink.values)), None
     else:
         matrix, bend = fit
     corners = _corners(matrix, grey.shape)
     source = _source(matrix, bend, corners, max(grey.shape))
     values, page = (cv2.remap(each, source, None, cv2.INTER_LINEAR) for each in (ink.values, page))
-    boxes: list[Box] = []
+    ink = ink._replace(values=values)
+    known = np.zeros((0, 4), int)
     if bend is not None:
         # Quadrilaterals lie a pixel inside of lines, and end with their last pixel.
         ends = bend.boxes - np.tile(corners.min(axis=0), 2) + (-1, -1, 2, 2)
-        ends = np.clip(np.rint(ends), 0, page.shape[::-1] * 2).astype(int)
-        boxes = [Box(*each) for each in ends[(ends[:, :2] < ends[:, 2:]).all(axis=1)].tolist()]
-    return Level(ink._replace(values=values), page, source / np.float32(factor), boxes)
+        known = np.clip(np.rint(ends), 0, page.shape[::-1] * 2).astype(int)
+        known = known[(known[:, :2] < known[:, 2:]).all(axis=1)]
+    boxes = drawn_boxes(ink, known)
+    return Level(ink, page, source / np.float32(factor), known, boxes, sheet is not None)
 
 
 class _Bend(NamedTuple):
@@ -245,3 +278,68 @@ def _source(
     source = _moved(np.linalg.inv(matrix), points).astype(np.float32)
     source = cv2.resize(source, None, fx=STEP, fy=STEP, interpolation=cv2.INTER_LINEAR)
     return source[STEP : STEP + height, STEP : STEP + width]
+
+
+def _skew(ink: UInt8Array) -> float:
+    """The angle in degrees, counter-clockwise, by which ink (h, w) must turn for level lines.
+
+    The sums of the rows differ most from each to the next at the angle of the lines (projection
+    profile: Postl, *Detection of linear oblique structures and skew scan in digitized documents*,
+    1986), which is found to a tenth of a degree.
+    """
+    small = reduced(ink, SKEW_SIDE).astype(np.float32)
+    height, width = small.shape
+
+    def sharpness(angle: float) -> float:
+        matrix = cv2.getRotationMatrix2D(((width - 1) / 2, (height - 1) / 2), angle, 1)
+        turned = cv2.warpAffine(small, matrix, (width, height))
+        return float(np.square(np.diff(turned.sum(axis=1))).sum())
+
+    coarse = max(np.arange(-MAX_ANGLE, MAX_ANGLE + ANGLE, ANGLE), key=sharpness)
+    return float(max(coarse + np.arange(-ANGLE + FINE_ANGLE, ANGLE, FINE_ANGLE), key=sharpness))
+
+
+def find_sheet(grey: UInt8Array) -> UInt8Array | None:
+    """A mask (h, w) that is 255 on the sheet, if one lies on dark ground in a picture (h, w).
+
+    A shadow on it may be darker than Otsu's threshold. Of lower ones, too, the one that gives the
+    sharpest edge is chosen.
+    """
+    if min(grey.shape) < LEAST:
+        return None
+    small = cv2.GaussianBlur(reduced(grey, SHEET_SIDE), (3, 3), 0)
+    lit = cv2.threshold(small, 0, 255, cv2.THRESH_OTSU)[0]
+    shaded = cv2.threshold(small[small <= lit], 0, 255, cv2.THRESH_OTSU)[0]
+    sheets = [_lighter(small, threshold) for threshold in np.linspace(lit, shaded, THRESHOLDS)]
+    sharp, sheet = max(sheets, key=lambda found: found[0])
+    if sheet is None or sharp < SHARP:
+        return None
+    sheet = cv2.erode(sheet, np.ones((5, 5), np.uint8))  # its edge is no ink
+    return cv2.resize(sheet, grey.shape[::-1], interpolation=cv2.INTER_NEAREST)
+
+
+def _lighter(small: UInt8Array, threshold: float) -> tuple[float, UInt8Array | None]:
+    """The share of the edge that is sharp, and a mask, of a sheet lighter than a threshold."""
+    light = cv2.threshold(small, threshold, 255, cv2.THRESH_BINARY)[1]
+    border = np.concatenate([light[0], light[-1], light[:, 0], light[:, -1]])
+    opened = cv2.morphologyEx(light, cv2.MORPH_OPEN, np.ones((5, 5), np.uint8))
+    contours, _ = cv2.findContours(opened, cv2.RETR_EXTERNAL, cv2.CHAIN_APPROX_SIMPLE)
+    contour = max(contours, key=cv2.contourArea, default=None)
+    if np.mean(border == 0) < GROUND or contour is None:
+        return 0.0, None
+    hull = cv2.convexHull(contour)
+    area = cv2.contourArea(hull)
+    if area < COVERED * small.size or cv2.contourArea(contour) < CONVEX * area:
+        return 0.0, None
+    sheet = cv2.fillConvexPoly(np.zeros_like(small), hull, 255)
+    edge = cv2.morphologyEx(sheet, cv2.MORPH_GRADIENT, np.ones((3, 3), np.uint8)) > 0
+    if np.mean(light[sheet > 0] > 0) < LIGHT or not edge.any():
+        return 0.0, None
+    outside, inside = (_near(small, mask)[edge] for mask in (255 - sheet, sheet))
+    return float(np.mean(outside <= DARK * inside)), sheet
+
+
+def _near(grey: UInt8Array, mask: UInt8Array) -> Float32Array:
+    """The mean light (h, w) of what is near, and in a mask."""
+    sums = [cv2.boxFilter(np.float32(each), -1, (9, 9)) for each in (grey * (mask > 0), mask > 0)]
+    return sums[0] / np.maximum(sums[1], 1e-3)

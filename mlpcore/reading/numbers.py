@@ -9,12 +9,18 @@ import cv2
 import numpy as np
 from scipy.sparse.csgraph import connected_components
 
-from mlpcore.data.components import MIN_SHARE, Box, Components, find_components
-from mlpcore.data.ink import Ink, stroke_level
-from mlpcore.data.lines import find_lines, without_lines
+from mlpcore.data.ink import (
+    MIN_SHARE,
+    Box,
+    Components,
+    Ink,
+    find_components,
+    find_lines,
+    stroke_level,
+    without_lines,
+)
 from mlpcore.reading.boxes import in_lines, quantile
-from mlpcore.reading.marks import UNKNOWN, marks_of_line
-from mlpcore.reading.segmentation import Field, number_field
+from mlpcore.reading.segmentation import UNKNOWN, Field, marks_of_line, number_field
 from mlpcore.typing import AnyArray
 
 #: The ink of a stroke is more than this share of the way from the ground to its middle. With much
@@ -159,12 +165,14 @@ def _groups(word: Sequence[int], components: Components, marks: Container[int]) 
     """Each piece of a number with the low marks above, below or in it, such as the bar of a 5."""
     around = reduce(Box.union, [components.boxes[k] for k in word])
     groups = [[k] for k in word]
-    least = MIN_SHARE * max(components.areas[k] for k in word)
-    for number, box in enumerate(components.boxes):
-        if number == 0 or number in word or number in marks or components.areas[number] < least:
+    left, top, right, bottom = np.array(components.boxes).T
+    near = components.areas >= MIN_SHARE * max(components.areas[k] for k in word)
+    near &= (left < around.right) & (right > around.left)
+    near &= (top >= around.top - (bottom - top)) & (bottom <= around.bottom + (bottom - top))
+    for number in np.flatnonzero(near).tolist():
+        if number == 0 or number in word or number in marks:
             continue
-        if box.top < around.top - box.height or box.bottom > around.bottom + box.height:
-            continue
+        box = components.boxes[number]
         common = [box.shared_width(components.boxes[k]) for k in word]
         if max(common) >= 0.5 * box.width:
             groups[int(np.argmax(common))].append(number)

@@ -3,24 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 from mlpcore.checks import check_whole
-from mlpcore.data.components import Box
 from mlpcore.data.digit import MIN_SIDE
 from mlpcore.data.image_files import Source, read_picture
 from mlpcore.errors import InputError
 from mlpcore.inference import TrainedClassifier, load
 from mlpcore.inference.inputs import check_takes_digits, path_or_image
-from mlpcore.reading.answers import ReadDigit, read_lines, sureness
-from mlpcore.reading.boxes import find_boxes
-from mlpcore.reading.cells import MARGIN, cell_fields
-from mlpcore.reading.comb import comb_boxes
-from mlpcore.reading.completion import complete
-from mlpcore.reading.level import Level, levelled
-from mlpcore.reading.numbers import number_fields
-from mlpcore.reading.segmentation import Field
-from mlpcore.reading.sheet import find_sheet
-from mlpcore.reading.turn import quarter_turns
+from mlpcore.reading.answers import ReadDigit, quarter_turns, read_lines
+from mlpcore.reading.cells import page_fields
+from mlpcore.reading.lattice import complete
+from mlpcore.reading.level import levelled
 from mlpcore.typing import StrPath, UInt8Array
 
 #: Larger pages are reduced by a whole factor, to fewer than twice as many pixels a side.
@@ -88,6 +82,12 @@ class Page:
             found.append("nothing found, expected digits that stand out from their ground")
         return f"{self.name}: {'; '.join(found)}" if found else ""
 
+    def to_json(self) -> dict[str, Any]:
+        """The page as a part of a JSON document."""
+        lines = [[each.to_json() for each in line] for line in self.lines]
+        warning = {"warning": self.warning} if self.warning else {}
+        return {"text": self.text, "lines": lines, "notes": self.notes} | warning
+
 
 def read(
     picture: Source,
@@ -128,48 +128,22 @@ def read(
             f"{name}: {width} x {height} pixels, expected a page of at least "
             f"{MIN_SIDE} x {MIN_SIDE}"
         )
-    sheet = find_sheet(grey)
-    level = levelled(grey, sheet)
-    boxes = _boxes(level)
-    if (factor := level.enlargement(boxes)) > 1:
-        large = levelled(grey, sheet, factor)
-        if found := _boxes(large):
-            level, boxes = large, found
-    lines, n_unseen = _fields(level, boxes)
-    fields = [field for line in lines for field in line]
-    digits = [each.glyph.pixels for field in fields for each in field.likely]
-    quarters = quarter_turns(digits, lambda some: sureness(some, classifier))
-    if quarters or columns or rows:
+    level = levelled(grey)
+    cells = complete(level.boxes, level.ink, level.page)
+    lines = page_fields(level.ink, cells)
+    if quarters := quarter_turns(lines, classifier):
         level = level.turned(quarters)
+    if quarters or columns or rows:
         try:
-            lines, n_unseen = _fields(level, _boxes(level), columns, rows)
+            cells = complete(level.boxes, level.ink, level.page, columns, rows)
         except InputError as error:
             raise InputError(f"{name} {error}") from None
-    notes = ["a dark ground was taken off"] * (sheet is not None)
+        lines = page_fields(level.ink, cells)
+    notes = ["a dark ground was taken off"] * level.on_ground
     notes += [f"the page was turned by {90 * quarters}°"] * (quarters > 0)
     read = read_lines(lines, classifier, lambda points: scale * level.to_picture(points), name)
-    return Page(name, read, n_unseen is not None, grey, scale, tuple(notes), n_unseen or 0)
-
-
-def _boxes(level: Level) -> list[Box]:
-    """The boxes of a page, or the places of its combs."""
-    return find_boxes(level.ink.strokes, level.boxes) or comb_boxes(level.ink)
-
-
-def _fields(
-    level: Level, boxes: list[Box], columns: int | None = None, rows: int | None = None
-) -> tuple[list[list[Field]], int | None]:
-    """The fields of each line, and how many boxes were not seen; None where there are no boxes."""
-    found = complete(boxes, level.ink, level.page, columns, rows)
-    cells = [cell for cell in found if min(cell.box.width, cell.box.height) > 2 * MARGIN]
-    if len(cells) < len(found) and (columns or rows):
-        raise InputError("shows a grid of boxes without pixels: expected fewer columns or rows")
-    if not cells:
-        return number_fields(level.ink), None
-    unseen = {cell.box for cell in cells if not cell.seen}
-    lines = cell_fields(level.ink, [cell.box for cell in cells])
-    lines = [[f._replace(doubt=1.0) if f.box in unseen else f for f in line] for line in lines]
-    return lines, len(unseen)
+    n_unseen = sum(not cell.seen for cell in cells)
+    return Page(name, read, bool(cells), grey, scale, tuple(notes), n_unseen)
 
 
 def check_grid(columns: int | None, rows: int | None) -> None:

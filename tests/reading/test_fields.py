@@ -15,9 +15,10 @@ from pictures import DIGITS, LABELS, as_bytes
 
 
 def sheet(boxed, digits=(None,) * 8, amount=()):
-    """The ink of a page: print, perhaps eight boxes, and a line with an amount."""
+    """The ink of a page: eight boxes or print, and a line with an amount."""
     image = Image.new("L", (620, 520))
-    for k, text in enumerate(["CLAIM 12 B", "Amount in figures", "Please write clearly"]):
+    print_ = ["CLAIM 12 B", "Amount in figures", "Please write clearly"]
+    for k, text in enumerate([] if boxed else print_):
         place = (40 + 30 * k, 20 + 170 * k + 90 * (k == 1))
         ImageDraw.Draw(image).text(place, text, 255, ImageFont.load_default(34))
     ink = np.asarray(image) / 255.0
@@ -59,18 +60,18 @@ def in_folder(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize(
-    "boxed, angle, scale", [(True, 3, 1.2), (True, -2, 0.9), (False, 0, 1.0), (False, 3, 1.2)]
+    "boxed, angle, scale", [(True, 3, 1.2), (True, -2, 1.0), (False, 0, 1.0), (False, 3, 1.2)]
 )
 def test_a_record_of_each_page(boxed, angle, scale):
     ink = sheet(boxed, [None, *DIGITS[:7]], DIGITS[4:8])
     ink = np.pad(ndimage.zoom(rotated(ink, angle), scale, order=1), ((50, 20), (30, 70)))
-    found = write_form(boxed).values(read(on_paper(ink, np.random.default_rng(1))))
+    found = write_form(boxed).record(read(on_paper(ink, np.random.default_rng(1))))
+    doubtful = found.pop("in doubt").split("; ")
     wanted = {"date": LABELS[:3], "number": LABELS[3:7], "amount": LABELS[4:8]}
     assert list(found) == list(FIELDS[boxed])
-    right = [found[name].text == "".join(map(str, wanted[name])) for name in found]
-    doubts = [value.in_doubt for value in found.values()]
-    assert all(a or b for a, b in zip(right, doubts)) and sum(right) >= len(right) - 1
-    assert {len(found[name].text) for name in found} <= {3, 4}
+    wrong = [name for name in found if found[name] != "".join(map(str, wanted[name]))]
+    assert set(wrong) <= set(doubtful) and len(wrong) <= 1
+    assert {len(text) for text in found.values()} <= {3, 4}
 
 
 def test_a_box_that_is_missing_moves_no_other():
@@ -78,8 +79,8 @@ def test_a_box_that_is_missing_moves_no_other():
     ink = sheet(True, DIGITS[:8], DIGITS[:4])
     ink[130:190, 350:407] = 0
     page = read(on_paper(ink, np.random.default_rng(1)))
-    date = write_form(True).values(page)["date"]
-    assert date.text == "".join(map(str, LABELS[:4])) or date.in_doubt
+    found = write_form(True).record(page)
+    assert found["date"] == "".join(map(str, LABELS[:4])) or "date" in found["in doubt"]
 
 
 def test_what_is_missing_is_in_doubt():

@@ -9,7 +9,6 @@ from mlpcore.data.ink import reduced
 from mlpcore.errors import InputError
 from pages import (
     BROKEN,
-    converging,
     form,
     lit,
     number,
@@ -55,13 +54,11 @@ def check_places(found, centres, columns, within=5):
         assert left < x < right and top < y < bottom
 
 
-@pytest.mark.parametrize("angle, from_corner", [(-5, 0), (0, 3), (3.3, 0)])
+@pytest.mark.parametrize("angle", [-5, 3.3])
 @pytest.mark.parametrize("layout", LAYOUTS)
-def test_boxes_of_all_kinds(layout, angle, from_corner):
+def test_boxes_of_all_kinds(layout, angle):
     ink, centres, columns = page(layout, 28 if layout == "gaps" else 24)
     ink, centres = rotated(ink, angle), turned_points(centres, ink.shape, angle)
-    if "row" not in layout:
-        ink, centres = converging(ink, centres, from_corner)
     found = read(lit(scan(ink)))
     check_places(found, centres, columns)
     right = [each.answer for each in found.digits] == LABELS[: len(centres)]
@@ -80,6 +77,18 @@ def test_pages_as_they_come(kind, layout):
     assert np.mean(right) > 0.9
     assert (note in "".join(found.notes)) if note else not found.notes
     assert "not seen" not in found.warning
+
+
+@pytest.mark.parametrize("width", [1, 3, 40])
+@pytest.mark.parametrize("dark", [0, 45])
+def test_a_dark_border(width, dark):
+    ink, centres, columns = page()
+    check_places(
+        read(np.pad(lit(scan(ink)), width, constant_values=dark)), centres + width, columns
+    )
+    digits = number(CLEAR[:4], np.random.default_rng(0), angle=0)
+    bordered = np.pad(lit(scan(digits)), width, constant_values=dark)
+    assert read(bordered, NETWORK).text.replace("?", "") == "0123"
 
 
 @pytest.mark.parametrize("scale", [0.6, 3.0])

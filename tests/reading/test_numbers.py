@@ -6,8 +6,7 @@ from PIL import Image, ImageDraw, ImageFont
 from scipy import ndimage
 
 from clear_digits import CLEAR, NETWORK
-from mlpcore.data.ink import page_ink
-from mlpcore.data.lines import without_lines
+from mlpcore.data.ink import page_ink, without_lines
 from mlpcore.errors import InputError
 from mlpcore.reading import answers
 from mlpcore.reading.numbers import number_fields

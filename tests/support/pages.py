@@ -110,14 +110,6 @@ def turned_points(points, shape, angle):
     return (points - middle) @ [[cos, -sin], [sin, cos]] + new_middle
 
 
-def converging(ink, points, degrees):
-    """Ink whose opposite edges converge, as from a lower corner, and where points (n, 2) are."""
-    height, width = ink.shape
-    right, down = np.tan(np.radians(degrees / 2)) * np.array([height, width])
-    corners = np.array([[right, down], [width - right, 0], [width, height], [0, height - down]])
-    return projected(ink, points, corners, (width, height))
-
-
 def projected(image, points, corners, size=None, ground=0.0):
     """An image whose corners (4, 2) are elsewhere, as a camera sees it, and points (n, 2) of it.
 
@@ -154,6 +146,14 @@ def waved(image, points, height, length):
     return moved, found
 
 
+def from_a_corner(image, centres):
+    """Seen so that opposite edges converge by about three degrees."""
+    height, width = image.shape
+    corners = [[0.03 * height, 0.03 * width], [width - 0.03 * height, 0], [width, height]]
+    corners = np.array([*corners, [0, height - 0.03 * width]])
+    return projected(image, centres, corners, None, 225)
+
+
 def on_desk(image, centres, angle):
     """Turned, seen from aside, on a dark desk."""
     height, width = image.shape
@@ -168,6 +168,11 @@ def on_desk(image, centres, angle):
 
 #: What becomes of a scan (h, w), and of the middles of its boxes; and what is noted.
 BROKEN = {
+    "in uneven light": (
+        lambda image, at: (lit(rotated(image, 3, 225)), turned_points(at, image.shape, 3)),
+        None,
+    ),
+    "from a corner": (from_a_corner, None),
     "a scanner's border": (lambda image, at: (np.pad(image, 10), at + 10), "dark ground"),
     "a desk": (lambda image, at: on_desk(image, at, 4), "dark ground"),
     "a desk, much turned": (lambda image, at: on_desk(image, at, -33), "dark ground"),
