@@ -217,10 +217,10 @@ def _read(
         answer = classes[probabilities[k].argmax()].item()
         read.append((box, answer, probabilities[k], max(least[k], float(doubts[k]))))
     read = sorted(read, key=lambda each: each[0].left + each[0].right)
-    result = []
-    cell = _corners(field.box, to_picture)
+    cell, result = _corners(field.box, to_picture), []
     for box, answer, own, doubt in read or [(field.box, None, np.zeros(0), field.doubt)]:
-        result.append(ReadDigit(answer, own, doubt, _corners(box, to_picture), cell=cell))
+        corners = cell if box == field.box else _corners(box, to_picture)
+        result.append(ReadDigit(answer, own, doubt, corners, cell=cell))
     return result
 
 
