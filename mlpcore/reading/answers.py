@@ -157,9 +157,10 @@ def quarter_turns(lines: list[list[Field]], classifier: TrainedClassifier) -> in
 
 
 def _is_print(digits: list[ReadDigit]) -> bool:
-    """Whether so many of some digits are in doubt that they are the letters of a text."""
+    """Whether so many of some digits are in doubt, or marks, that they are a text or noise."""
     doubtful = sum(each.in_doubt for each in digits)
-    return len(digits) >= WORDS and doubtful >= PRINT * len(digits)
+    n_marks = sum(not len(each.probabilities) for each in digits)
+    return len(digits) >= WORDS and (doubtful >= PRINT * len(digits) or 2 * n_marks > len(digits))
 
 
 def _in_doubt(line: list[ReadDigit]) -> list[ReadDigit]:

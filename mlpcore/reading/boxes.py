@@ -29,6 +29,9 @@ LINE, THICK, SMALLEST = 0.9, 0.15, 0.5
 #: Small boxes are those that cover this share of the area of all.
 SMALL = 0.1
 
+#: What covers less than this share of a known box is a part of it.
+WHOLE = 0.75
+
 #: Ink is in a box if it reaches beyond by less than this share of a side. That is found out where
 #: sides have so many pixels.
 OVER, SMALL_SIDE = 0.2, 24
@@ -117,7 +120,7 @@ def drawn_boxes(ink: Ink, known: AnyArray) -> AnyArray:
     if len(known):
         width, height = np.median(sides, axis=0)
     else:
-        width, height = (quantile(each, sides.prod(axis=1), SMALL) for each in sides.T)
+        width, height = (quantile(each, _areas(first), SMALL) for each in sides.T)
     side = min(width, height)
     drawn = find_lines(dark, round(LINE * width), round(LINE * height))
     block = np.ones([max(5, round(THICK * side))] * 2, np.uint8)
@@ -126,6 +129,10 @@ def drawn_boxes(ink: Ink, known: AnyArray) -> AnyArray:
     boxes = boxes[np.min(boxes[:, 2:] - boxes[:, :2], axis=1) >= SMALLEST * side]
     n_held = np.maximum(*(_n_held(boxes, each, dark.shape) for each in (boxes, known)))
     boxes = boxes[n_held < 2]
+    if len(known):  # a digit's stroke may part a box like a line
+        owner = painted(known, dark.shape)[_middles(boxes)]
+        whole = _areas(boxes) >= WHOLE * _areas(known)[owner - 1]
+        boxes = boxes[whole | (owner == 0)]
     is_taken = painted(boxes, dark.shape)[_middles(known)] > 0
     boxes = np.concatenate([boxes, known[~is_taken]])
     if not len(boxes) or _are_crossed(boxes, without_lines(dark, lines), side):
@@ -176,6 +183,11 @@ def _sums(image: UInt8Array, boxes: AnyArray) -> AnyArray:
     sums = cv2.integral(image)
     left, top, right, bottom = boxes.T
     return sums[bottom, right] - sums[top, right] - sums[bottom, left] + sums[top, left]
+
+
+def _areas(boxes: AnyArray) -> AnyArray:
+    """The pixels of boxes (n, 4)."""
+    return np.prod(boxes[:, 2:] - boxes[:, :2], axis=1)
 
 
 def _middles(boxes: AnyArray) -> tuple[AnyArray, AnyArray]:

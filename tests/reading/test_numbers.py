@@ -122,7 +122,8 @@ def test_print_is_in_doubt():
 
 def test_what_shows_no_digits(monkeypatch):
     rng = np.random.default_rng(0)
-    assert "nothing found, expected digits" in read(noisy(np.full((300, 400), 200.0), rng)).warning
+    for _ in range(3):  # whose specks look like points
+        assert "expected" in read(noisy(np.full((300, 400), 200.0), rng)).warning
     assert "nothing found" in read(np.full((9, 900), 255)).warning
     whole = np.full((9, 9), 255, np.uint8)
     assert not without_lines(whole, whole).any()  # whose pixels are not near to any ground
