@@ -117,7 +117,8 @@ def test_deformed_digits(open_page, pictures):
         mlpcore.imageOf(pixels), mlpcore.drawMap(parameters, 29, seed, epoch, number)).inputs[0])"""
     for k, (parameters, seed, epoch, number) in enumerate(CASES):
         ink = pictures[number % 60]
-        pixels = (ink, ink // 2 + 80, 255 - ink)[k % 3]
+        pixels = (ink, ink // 2 + 80, 255 - ink)[k % 3].copy()
+        pixels[0, :9] = 255 - pixels[0, 9]  # a spot at the edge is not the paper
         given = [pixels.ravel().tolist(), parameters.get_params(), seed, epoch, number]
         found = page.evaluate(script, given)
         image = MNIST_PIXELS.to_images(pixels[None])
