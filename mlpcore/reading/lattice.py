@@ -20,7 +20,8 @@ from mlpcore.typing import AnyArray, BoolArray, Float64Array, UInt8Array
 #: so much of the shorter one, and are so alike.
 GAP, OFFSET, ALIKE = 0.8, 0.35, 0.75
 
-#: A box with a smaller share of the height of its row, or of the width of its column, is another.
+#: Boxes whose widths (or heights, one above the other) differ by more are no neighbours. A box less
+#: alike than facing sides to the height of its row, or the width of its column, is another.
 UNLIKE = 0.6
 
 #: A lattice has so many boxes, and this share of its places. What so large a share of a row and of
@@ -119,7 +120,7 @@ def find_lattices(quads: Float64Array) -> list[Lattice]:
         own = sides[lattice.members]
         usual = [lattice.medians(own[:, k], 1 - k)[lattice.places[:, 1 - k]] for k in (0, 1)]
         ratio = own / np.stack(usual, axis=1)
-        fits = np.all((ratio > UNLIKE) & (ratio < 1 / UNLIKE), axis=1)
+        fits = np.all((ratio > ALIKE) & (ratio < 1 / ALIKE), axis=1)
         for chosen in (np.flatnonzero(fits), *np.flatnonzero(~fits)[:, None]):
             if len(chosen):
                 taken = lattice.places[chosen]
