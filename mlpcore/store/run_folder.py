@@ -348,12 +348,9 @@ class Run(Observer):
         if best := state.best_metrics:
             path = self.folder / BEST
             state.best, metadata = read_run_network(path, self.config, self.data)
-            # It may be ahead: training comes to the same one again. Of epochs with equal errors
-            # old runs have the first.
+            # It may be ahead: training comes to the same one again.
             ahead = map(str, range(n + 1, self.config.epochs + 1))
-            errors = best.validation_errors
-            equal = (to_json(m) for m in state.history if m.validation_errors == errors)
-            if metadata.get("metrics", "") not in equal and metadata.get("epoch", "") not in ahead:
+            if metadata.get("metrics") != to_json(best) and metadata.get("epoch", "") not in ahead:
                 raise InputError(
                     f"{shown(path)} does not fit {LAST} beside it: "
                     f"expected the network of epoch {best.epoch}"
