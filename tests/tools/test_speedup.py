@@ -114,4 +114,5 @@ def test_from_end_to_end(tmp_path, capsys, monkeypatch):
     assert command.main([*arguments.split(), "--json", str(path)]) == 0
     out, err = capsys.readouterr()
     assert "to 89 %" in out and "epochs 1, ours modern" in err
+    assert "s from Enter" in err
     assert {*json.loads(path.read_bytes())["learners"]} == {each.name for each in to_error.OURS}

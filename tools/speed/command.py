@@ -144,6 +144,10 @@ def train_to_error(options: argparse.Namespace) -> tuple[list[str], object, int]
     learners = *to_error.OURS, *chosen(options.peers, LEARNERS)
     budgets = options.epochs or to_error.BUDGETS
     outcome = to_error.measure(task, learners, options.to_error, budgets, progress)
+    data = ["--data", str(options.data)] if options.data else []
+    data += ["--dataset", options.dataset] if options.dataset else []
+    arch = ",".join(map(str, hidden))
+    outcome = to_error.time_alone(outcome, options.to_error, arch, data, progress)
     return to_error.tables(outcome, options.to_error), outcome, 0
 
 

@@ -6,14 +6,18 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import product
+from typing import TypeAlias
 
 from mlpcore.network.architecture import format_layer_sizes
 from mlpcore.report.tables import NONE, Rows
 from mlpcore.training import Trainer, TrainingConfig
 from mlpcore.training.recipes import RECIPES, Recipe
+from speed.alone import seconds_alone
 from speed.measure import describe
 from speed.peers.base import Learner, Task, failure_text
 from speed.tables import digits, head, short_time, table
+
+Progress: TypeAlias = Callable[[str], object]
 
 #: Budgets of epochs, from the shortest; a learning rate that falls fits its budget.
 BUDGETS = (1, 2, 3, 5, 8, 12, 20)
@@ -30,6 +34,7 @@ class Run:
     epochs: int
     seconds: float
     error: float  #: after the last epoch, in percent
+    alone: float | None = None  #: seconds of a process, from Enter on
 
 
 @dataclass(frozen=True)
@@ -86,7 +91,7 @@ def measure(
     learners: Sequence[Learner],
     errors: Sequence[float],
     budgets: Sequence[int],
-    progress: Callable[[str], object] = lambda title: None,
+    progress: Progress = lambda title: None,
 ) -> Outcome:
     """All runs; `progress` is told each result.
 
@@ -116,21 +121,25 @@ def measure(
     )
 
 
+def time_alone(
+    outcome: Outcome, errors: Sequence[float], arch: str, data: Sequence[str], progress: Progress
+) -> Outcome:
+    """With the seconds from Enter on of each learner's shortest run to each error."""
+    names, timed = {each.name: each for each in OURS}, []
+    for run in outcome.runs:
+        found = [least_time(outcome.runs, run.learner, error) for error in errors]
+        if (run.seconds, run.epochs) in found:
+            recipe = run.learner.removeprefix("ours ") if run.learner in names else None
+            settings = {"arch": arch, "epochs": run.epochs}
+            settings |= {"threads": outcome.threads, "seed": SEED}
+            run = replace(run, alone=seconds_alone(run.learner, recipe, settings, data))
+            progress(f"epochs {run.epochs}, {run.learner}: {run.alone:.1f} s from Enter")
+        timed.append(run)
+    return replace(outcome, runs=timed)
+
+
 def tables(outcome: Outcome, errors: Sequence[float]) -> list[str]:
     """The least times to each error, beside our least."""
-    ordered = sorted(errors, reverse=True)
-    rows: Rows = [("Learner", "Settings", *(f"to {error:g} %" for error in ordered))]
-    for name, settings in outcome.learners.items():
-        cells = [name, settings]
-        for error in ordered:
-            ours = [least_time(outcome.runs, each.name, error) for each in OURS]
-            fastest = min(filter(None, ours), default=None)
-            if found := least_time(outcome.runs, name, error):
-                ratio = f" {digits(found[0] / fastest[0])}x" if fastest else ""
-                cells.append(f"{short_time(found[0])}, epochs {found[1]}{ratio}")
-            else:
-                cells.append(NONE)
-        rows.append(tuple(cells))
     notes = (
         "Time: deformation and training from the first sample on, without loading, imports, "
         "initial weights and the evaluations of the test error; the least over budgets of epochs, "
@@ -138,8 +147,36 @@ def tables(outcome: Outcome, errors: Sequence[float]) -> list[str]:
         "more than 1 is slower. The error is that after the last epoch; another seed has another. "
         f"Threads: {outcome.threads}.",
     )
-    title = f"{outcome.data}, {format_layer_sizes(outcome.layer_sizes)}: time to a test error"
+    enter = (
+        "The same runs once more, each a process of its own, from Enter to the prompt. Ours is "
+        "`mlpcore train` with its evaluations and report; the others train and evaluate once.",
+    )
+    title = f"{outcome.data}, {format_layer_sizes(outcome.layer_sizes)}"
+    alone = [replace(run, seconds=run.alone) for run in outcome.runs if run.alone is not None]
     return [
         head(outcome.machine),
-        table(title, rows, notes, left=2),
+        table(
+            f"{title}: time to a test error", rows_of(outcome, outcome.runs, errors), notes, left=2
+        ),
+        table(
+            f"{title}: from Enter to a test error", rows_of(outcome, alone, errors), enter, left=2
+        ),
     ]
+
+
+def rows_of(outcome: Outcome, runs: Sequence[Run], errors: Sequence[float]) -> Rows:
+    """The least time of each learner to each error."""
+    ordered = sorted(errors, reverse=True)
+    rows: Rows = [("Learner", "Settings", *(f"to {error:g} %" for error in ordered))]
+    for name, settings in outcome.learners.items():
+        cells = [name, settings]
+        for error in ordered:
+            ours = [least_time(runs, each.name, error) for each in OURS]
+            fastest = min(filter(None, ours), default=None)
+            if found := least_time(runs, name, error):
+                ratio = f" {digits(found[0] / fastest[0])}x" if fastest else ""
+                cells.append(f"{short_time(found[0])}, epochs {found[1]}{ratio}")
+            else:
+                cells.append(NONE)
+        rows.append(tuple(cells))
+    return rows
