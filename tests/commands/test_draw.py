@@ -18,9 +18,9 @@ def test_a_run_or_the_network_of_the_package_opens_a_page(call, capsys, monkeypa
     call("train", *options.split())
     assert call("draw", "r").endswith(f"{opened[0]}\n")
     content = opened[0].read_bytes()
-    assert b'"r: 841-8-10"' in content and b'"wrong": {"images"' in content
+    assert b"6,826 weights" in content and b'"wrong": {"images"' in content
     assert b'"deformation": {"sigma": 5.5, "alpha": 36.0,' in content
     assert main(["draw"]) == 0
     said = r"note: no network is named: that of the package is used, net1, .* 0\.\d\d % .*\n"
     assert re.fullmatch(said, capsys.readouterr().err)
-    assert b'"net1: 841-1000-500-10"' in opened[1].read_bytes()
+    assert b"1,347,510 weights" in opened[1].read_bytes()

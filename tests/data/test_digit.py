@@ -17,9 +17,7 @@ from scipy import ndimage
 import mlpcore
 import pictures
 from mlpcore import InputError, dataset
-from mlpcore.data import idx
 from mlpcore.data.digit import find_digit
-from mlpcore.data.idx import FILES
 from mlpcore.data.image_files import MAX_FILE_BYTES, MAX_PIXELS, REDUCED_SIDE, read_picture
 from mlpcore.errors import shown
 from pictures import DIGITS, difference, difference_nearby, encoded, framed
@@ -218,8 +216,7 @@ def test_a_picture_without_a_digit(name):
 def test_mnists_own_digits_stay_what_they_are(tmp_path):
     """Judged by pixels, and by the network in the package."""
     data = dataset.load(os.environ["MLPCORE_DATA"], name="mnist")
-    (file,) = (name for name in os.listdir(data.source) if name.startswith(FILES[2]))
-    digits = idx.read_idx(os.path.join(data.source, file))[:1000]
+    digits = data.test_pixels[:1000]
     found = np.array([pixels_of(digit) for digit in digits])
     # A digit moves by a pixel where its centre is about half way between two pixels, because its
     # faint edges are cut off. Otherwise it stays where it is.
