@@ -27,7 +27,9 @@ from mlpcore.evaluation.evaluation import Evaluation
 from mlpcore.inference import rejector
 from mlpcore.inference.classifier import TrainedClassifier
 from mlpcore.inference.inputs import check_takes_digits
+from mlpcore.network.architecture import format_layer_sizes
 from mlpcore.report.layout import title_of
+from mlpcore.store.run_folder import BEST
 from mlpcore.store.trained import TrainedNetwork
 from mlpcore.store.weights import DTYPES, in_float16
 from mlpcore.typing import AnyArray
@@ -41,7 +43,9 @@ MODULES = (
     "digit",
     "picture",
     "drawing",
+    "pixels",
     "model",
+    "inside",
     "page",
 )
 
@@ -145,8 +149,11 @@ def _base64(array: AnyArray, dtype: str) -> str:
 
 def _network(trained: TrainedNetwork, precision: str) -> dict[str, Any]:
     network = trained.network
+    # No folder above: the page may be sent to others.
+    name = trained.path.parent.name if trained.path.name == BEST else trained.path.stem
     parts = [part.ravel() for pair in zip(network.weights, network.biases) for part in pair]
     return {
+        "name": f"{name}: {format_layer_sizes(network.layer_sizes)}",
         "sizes": network.layer_sizes,
         "activation": network.activation,
         "loss": network.loss,

@@ -184,11 +184,9 @@ def test_a_picture_in_place_of_a_drawing(open_page, pretrained):
         assert text(page, "first") == "?"
 
 
-def network_of(seed, classes):
+def network_of(seed, classes, path="net.safetensors"):
     network = Network((841, 12, len(classes)), seed)
-    return TrainedNetwork(
-        Path("net.safetensors"), network, MNIST_PIXELS, {"data": MNIST}, 1.0, tuple(classes)
-    )
+    return TrainedNetwork(Path(path), network, MNIST_PIXELS, {"data": MNIST}, 1.0, tuple(classes))
 
 
 def test_misread_test_digits_on_a_phone(open_page):
@@ -210,6 +208,7 @@ def test_misread_test_digits_on_a_phone(open_page):
         assert page.locator("#first").bounding_box()["y"] >= 0  # the page scrolls up to the answer
         values = [f"{value:.2f}".replace("-", "\N{MINUS SIGN}") for value in outputs[wrong[k]]]
         assert page.locator("#bars .value").all_inner_texts() == values
+    page.locator("summary").click()
     assert page.evaluate("document.documentElement.scrollWidth") == 390
 
 
@@ -230,15 +229,22 @@ def test_deformed_forms_follow_the_sliders(open_page, pretrained):
 
 
 def test_many_classes_with_hostile_names(open_page):
-    """Names are text; of many classes the best ten have a bar."""
+    """Names are text, wherever they come from; of many classes the best ten have a bar."""
     names = [f"</script><img src=x onerror=alert({k})>" for k in range(26)]
-    names[0] = "<!--<script>document.title = 'broken'&lt;&amp;<b>"
-    page = open_page(to_page(TrainedClassifier([network_of(0, names)], BACKEND)))
+    stem = "<!--<script>document.title = 'broken'&lt;&amp;<b>"
+    networks = [network_of(k, names, f"runs/{stem}.safetensors") for k in range(2)]
+    page = open_page(to_page(TrainedClassifier(networks, BACKEND)))
     draw(page, STROKES[5])
     assert page.locator("#bars li").count() == 10
     assert page.locator("#bars .label").first.inner_text() == text(page, "first") in names
+    page.locator("summary").click()
+    assert page.locator("#inside option").first.inner_text() == f"{stem}: 841-12-26"
     assert page.title() == "Draw a digit"
     assert page.locator("img, b").count() == 0
+    page.locator("#layers canvas").wait_for()
+    first = pixels(page, "details canvas")  # weights and states of a network
+    page.locator("#inside select").select_option("1")
+    assert all(a != b for a, b in zip(first, pixels(page, "details canvas"), strict=True))
 
 
 def test_the_page_can_ask_nobody_for_anything(browser, pretrained, tmp_path):

@@ -1,4 +1,4 @@
-/** Strokes on a square of side 1, painted as smooth curves, and other ink on canvases. */
+/** Strokes on a square of side 1, painted as smooth curves. */
 
 /** Paints strokes in black on a square canvas. */
 export function paint(context, strokes, side) {
@@ -14,14 +14,6 @@ export function paint(context, strokes, side) {
     });
     context.stroke();
   }
-}
-
-/** Paints ink, 0 to 1, in black on a transparent ground; the style sheet inverts it in the dark. */
-export function showInk(canvas, ink) {
-  canvas.width = canvas.height = Math.sqrt(ink.length);
-  const pixels = new ImageData(canvas.width, canvas.height);
-  ink.forEach((value, i) => (pixels.data[4 * i + 3] = Math.round(255 * value)));
-  canvas.getContext("2d").putImageData(pixels, 0, 0);
 }
 
 /** A user's drawing on a canvas. */

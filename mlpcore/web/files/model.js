@@ -1,13 +1,13 @@
 /** The networks in the page, and their answers for an image of 29 x 29 pixels in [-1, 1]. */
 import { deform, turnedBack } from "./deformation.js";
 import { inputsOf, sumOf } from "./image.js";
-import { decode, layersOf, meanOutputs, outputsOf } from "./network.js";
+import { decode, layersOf, meanOutputs, states } from "./network.js";
 
 const content = JSON.parse(document.getElementById("data").textContent);
 
 export const classes = content.classes;
 
-/** Each with its layers, activation, loss, and scale and range of inputs. */
+/** Each with its name, layers, activation, loss, and scale and range of inputs. */
 export const networks = content.networks.map((network) => withLayers(network, content.precision));
 
 function withLayers(network, precision) {
@@ -19,7 +19,7 @@ const rejector = content.rejector && withLayers(content.rejector, "float16");
 /** Whether an image hardly shows a digit, as mlpcore/inference/rejector.py. */
 export function isDoubtful(image) {
   if (!rejector) return false;
-  return outputsOf(rejector, inputsOf(image, rejector))[1] < rejector.threshold;
+  return states(rejector, inputsOf(image, rejector)).at(-1)[1] < rejector.threshold;
 }
 
 /** Whether outputs are probabilities; else they are near 1 and -1. */
@@ -34,16 +34,17 @@ export const usualDeformation = content.deformation;
 /**
  * What the networks say.
  * @param {object} [map] of `drawMap`, by which their inputs are deformed first
- * @returns {{ inputs: Float32Array[], outputs: Float64Array }} the inputs of each network, and the
- *   mean of their outputs
+ * @returns {{ inputs: Float32Array[], states: Float32Array[][], outputs: Float64Array }} the
+ *   inputs and the states of each network, and the mean of their outputs
  */
 export function answer(image, map) {
   const inputs = networks.map((network) => {
     const plain = inputsOf(image, network);
     return map ? deform(plain, map) : plain;
   });
-  const all = networks.map((network, i) => outputsOf(network, inputs[i]));
-  return { inputs, outputs: meanOutputs(networks, all) };
+  const all = networks.map((network, i) => states(network, inputs[i]));
+  const outputs = meanOutputs(networks, all.map((each) => each.at(-1)));
+  return { inputs, states: all, outputs };
 }
 
 /** As `answer` of what a picture shows; of a digit, outputs are the mean with those of it turned. */

@@ -58,12 +58,15 @@ const rectified = (a) => a.map((each) => Math.max(each, 0));
 /** The functions of hidden neurons, by the names of mlpcore.network.activation. */
 const ACTIVATIONS = { "tanh": scaledTanh, "relu": rectified };
 
-/** The outputs of a network. */
-export function outputsOf({ activation, loss, layers }, inputs) {
-  const last = loss === "cross-entropy" ? softmax : scaledTanh;
-  return layers.reduce((x, layer) => {
-    return (layer === layers.at(-1) ? last : ACTIVATIONS[activation])(sums(layer, x));
-  }, inputs);
+/** The states of all layers, from the first hidden layer to the outputs. */
+export function states(network, inputs) {
+  const hidden = ACTIVATIONS[network.activation];
+  const last = network.loss === "cross-entropy" ? softmax : scaledTanh;
+  let x = inputs;
+  return network.layers.map((layer, i) => {
+    x = (i === network.layers.length - 1 ? last : hidden)(sums(layer, x));
+    return x;
+  });
 }
 
 /** The distribution that is nearest to outputs near 1 and -1, as mlpcore.evaluation has it. */

@@ -1,12 +1,14 @@
 /** The page: what is drawn or opened goes through the networks, and their answers are shown. */
 import { drawMap } from "./deformation.js";
 import { digitOf } from "./digit.js";
-import { Drawing, paint, showInk } from "./drawing.js";
+import { Drawing, paint } from "./drawing.js";
 import { IMAGE, imageOf, inkOf } from "./image.js";
+import { showInside } from "./inside.js";
 import { answer, answerOfDigit, classes, givesProbabilities, isDoubtful } from "./model.js";
 import { networks, usualDeformation, wrong } from "./model.js";
 import { ranking } from "./network.js";
 import { inkOfPicture } from "./picture.js";
+import { showInk } from "./pixels.js";
 
 /**
  * The side of a drawing for the network; its thickest strokes, as a share of the digit's side; the
@@ -111,9 +113,10 @@ function showNothing() {
   showInk(byId("seen"), new Float32Array(1));
   showBars(null);
   showForms();
+  showInside(null);
 }
 
-function show(asked, { inputs, outputs }, isDone) {
+function show(asked, { inputs, states, outputs }, isDone) {
   image = asked;
   const [first, second] = ranking(outputs);
   guess = first;
@@ -124,6 +127,7 @@ function show(asked, { inputs, outputs }, isDone) {
   showInk(byId("seen"), inkOf(inputs[0], networks[0]));
   showBars(outputs);
   if (isDone) showForms();
+  if (isDone) showInside(states);
 }
 
 function valueText(output) {
