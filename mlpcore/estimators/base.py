@@ -158,12 +158,6 @@ class OnlineMLP(BaseEstimator):  # type: ignore[misc]
         return self._samples(inputs, targets, sample_weight)
 
     @abstractmethod
-    def _few(
-        self, rows: Float32Array, y: Any, sample_weight: Any, cache: StepperCache
-    ) -> Samples | None:
-        """Samples like those of the steps before, or None if scikit-learn must check y."""
-
-    @abstractmethod
     def _held_out_score(self, outputs: Float32Array, held_out: Samples) -> float:
         """The score that `early_stopping` compares."""
 

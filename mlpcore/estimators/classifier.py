@@ -17,7 +17,6 @@ from sklearn.utils.validation import check_is_fitted
 from mlpcore.deformation.parameters import DeformationParameters
 from mlpcore.errors import InputError
 from mlpcore.estimators.base import OnlineMLP, parameterised
-from mlpcore.estimators.fitting import StepperCache
 from mlpcore.estimators.validation import (
     Samples,
     can_train_in_parts,
@@ -248,19 +247,10 @@ class OnlineMLPClassifier(ClassifierMixin, OnlineMLP):  # type: ignore[misc]
             self.classes_: AnyArray = classes_of(targets, "y")
 
     def _samples(self, inputs: Float32Array, targets: AnyArray, sample_weight: Any) -> Samples:
-        codes = encode(self._codes(), targets)
+        codes = encode(self._cache.codes if self._cache else self._codes(), targets)
+        targets = np.asarray(targets)
         weights = weights_of(sample_weight, self.class_weight, self.classes_, targets)
         return Samples(inputs, codes, weights)
-
-    def _few(
-        self, rows: Float32Array, y: Any, sample_weight: Any, cache: StepperCache
-    ) -> Samples | None:
-        try:
-            codes = encode(cache.codes, y)
-        except TypeError:
-            return None
-        y = np.asarray(y)
-        return Samples(rows, codes, weights_of(sample_weight, self.class_weight, self.classes_, y))
 
     def _deformation(self) -> DeformationParameters:
         return deformation_of(self.deformation, self.classes_)

@@ -218,7 +218,10 @@ def few_samples(
     rows = None if cache is None else float_rows(X, mlp)
     if cache is None or rows is None or type(y) not in (list, np.ndarray) or len(y) != len(rows):
         return None
-    samples: Samples | None = mlp._few(rows, y, sample_weight, cache)
+    try:
+        samples: Samples = mlp._stream_samples(rows, y, sample_weight)
+    except TypeError:  # labels that no dictionary takes
+        return None
     return samples
 
 

@@ -41,30 +41,17 @@ class OnlineMLPRegressor(RegressorMixin, OnlineMLP):  # type: ignore[misc]
 
     Parameters
     ----------
-    hidden_layer_sizes : int, sequence of int or str, default=(300,)
-    learning_rate_init : float, default=0.01
-    alpha : float or "auto", default="auto"
-    max_iter : int, default=100
+    hidden_layer_sizes, learning_rate_init, alpha, max_iter, validation_fraction, n_iter_no_change,
+    tol, callbacks, random_state, backend, threads, activation, init, decay, warm_up,
+    learning_rate_end, learning_rate_ratio
+        As those of `OnlineMLPClassifier`.
     early_stopping : bool, default=False
         Whether to hold out some of X, stop when the coefficient of determination there rises no
         more, and keep the network with the best. It excludes `partial_fit`.
-    validation_fraction : float, default=0.1
-    n_iter_no_change, tol : int, default=10, and float, default=1e-4
-    callbacks : list of callables or Observers, default=None
-    random_state : int, RandomState instance or None, default=None
     warm_start : bool, default=False
-        Also keeps by what targets are standardised.
+        As that of `OnlineMLPClassifier`. It also keeps by what targets are standardised.
     verbose : bool, default=False
         Whether `fit` prints the learning rate and the loss of each epoch.
-    backend : str, default="cpu"
-    threads : int, default=None
-    activation : {"relu", "tanh"}, default="relu"
-    init : {"glorot", "he", "uniform"}, default="glorot"
-    decay : {"linear", "factor"}, default="linear"
-    warm_up : int, default=0
-    learning_rate_end : float, default=None
-    learning_rate_ratio : float, default=1.0
-        All as for `OnlineMLPClassifier`.
 
     Attributes
     ----------
@@ -143,16 +130,11 @@ class OnlineMLPRegressor(RegressorMixin, OnlineMLP):  # type: ignore[misc]
         self, inputs: Float32Array, targets: AnyArray, sample_weight: Any
     ) -> Samples:
         first = not hasattr(self, "_network")
-        numbers = self._columns(targets, first)
+        numbers = self._columns(targets if first else real_array("y", targets), first)
         weights = weights_of(sample_weight, None, targets, targets)
         known = Moments(numbers[0], np.zeros(1 + 2 * numbers.shape[1])) if first else self._moments
         standardised, after = known.after(numbers, weights)
         return Samples(inputs, standardised.astype(np.float32), weights, after)
-
-    def _few(
-        self, rows: Float32Array, y: Any, sample_weight: Any, cache: StepperCache
-    ) -> Samples | None:
-        return self._stream_samples(rows, real_array("y", y), sample_weight)
 
     def _learn(self, samples: Samples, cache: StepperCache | None) -> float:
         self._moments = samples.moments

@@ -154,18 +154,6 @@ def test_warm_start_continues_as_if_it_had_not_stopped():
     assert parts.partial_fit(X, Y).fit(X, Y).n_iter_ == 9
 
 
-def test_partial_fit_of_parts_is_partial_fit_of_the_whole():
-    """To the bit in calls of few samples; their losses are means."""
-    whole, parts = make_mlp(alpha=5.0), make_mlp(alpha=5.0)
-    whole.partial_fit(X[:32], Y[:32], classes=[0, 1, 2])
-    parts.partial_fit(X[:1], Y[:1], classes=[2, 1, 0])
-    for begin, end in ((1, 2), (2, 20), (20, 32)):
-        parts.partial_fit(X[begin:end], Y[begin:end])
-    assert same(whole, parts)
-    assert parts.n_iter_ == 4
-    assert np.average(parts.loss_curve_, weights=[1, 1, 18, 12]) == pytest.approx(whole.loss_)
-
-
 def started(**changes):
     """A classifier that has taken its first step."""
     return make_mlp(**changes).partial_fit(X[:1], Y[:1], classes=[0, 1, 2])
@@ -260,26 +248,6 @@ def test_class_weights_are_weights_of_samples(class_weight):
     weights = np.random.default_rng(3).choice([0.0, 0.5, 1.0, 3.0], 230)  # whose ratios matter
     both = make_mlp(class_weight=class_weight).fit(X, labels, 64 * weights)
     assert same(both, make_mlp().fit(X, labels, weights.astype(np.float32) * expected))
-
-
-STOPS = {
-    **MODERN,
-    **{"decay": "factor", "learning_rate_init": 0.01, "learning_rate_end": 0.01, "max_iter": 60},
-    **{"early_stopping": True, "validation_fraction": 0.2, "n_iter_no_change": 3},
-}
-
-
-def test_the_network_is_that_of_the_best_epoch():
-    """Trained again up to the best epoch, without more, it is the same."""
-    mlp = make_mlp(**STOPS).fit(X, Y)
-    scores = mlp.validation_scores_
-    assert len(scores) == mlp.n_iter_ == len(mlp.loss_curve_) < 60
-    assert mlp.best_validation_score_ == max(scores)
-    best = scores.index(max(scores))
-    # Once the best is reached, no later epoch is better by `tol`: four more, then it stops.
-    assert len(scores) - 1 - best == 4
-    again = make_mlp(**STOPS | {"max_iter": best + 1}).fit(X, Y)
-    assert same(mlp, again)
 
 
 def test_held_out_samples_are_not_trained_on_have_all_classes_and_count_by_their_weights():

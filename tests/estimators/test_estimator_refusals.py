@@ -8,7 +8,7 @@ import pytest
 from scipy.sparse import csr_matrix
 from sklearn.exceptions import NotFittedError
 
-from mlpcore import DeformationParameters, ElasticDeformer, StreamMLPClassifier
+from mlpcore import DeformationParameters, ElasticDeformer, OnlineMLPRegressor, StreamMLPClassifier
 from mlpcore.training.trainer import Diverged, Observer
 from small_classifiers import DEFORMATION, DEFORMED, SHORT, X, Y, make_mlp
 from small_runs import same_weights
@@ -117,6 +117,18 @@ def overflow():
     mlp.predict(np.full((1, 35), 3e38, np.float32))
 
 
+def numbers(first, *more, method="partial_fit"):
+    """A regressor that learns targets, and then others."""
+    mlp = OnlineMLPRegressor((20,), max_iter=5, random_state=0)
+
+    def call():
+        getattr(mlp, method)(X[: len(first)], first)
+        for each in more:
+            mlp.partial_fit(X[: len(each)], each)
+
+    return call
+
+
 CALLS = [
     (part(X, Y, None), "^classes must be passed"),
     (part(X, Y, [1]), "^classes holds 1 class: expected"),
@@ -150,6 +162,17 @@ CALLS = [
         lambda: make_mlp(deformation=DEFORMATION).set_params(deformation__delta=1),
         "^deformation parameter delta: expected sigma, alpha",
     ),
+    *(
+        (numbers(X[:n, :2], X[:n, 0], method=method), "^y holds 1 numbers a sample: expected 2")
+        for n, method in ((230, "fit"), (5, "partial_fit"))
+    ),
+    (numbers([1], [math.nan]), "^y holds NaN"),
+    (numbers([1], ["1"]), "^y has the type"),
+    (
+        numbers(1e200 * X[:, 0].astype(float), method="fit"),
+        r"^y holds .*e\+.*: expected numbers up to 1e\+140",
+    ),
+    (numbers([None] * 9, method="fit"), "^y holds nan: expected numbers up to"),
     (deform(np.zeros((3, 10))), "^image_shape"),
     (deform(np.zeros((0, 9, 9))), r"^X has shape \(0, 9, 9\), expected"),
     (deform(np.zeros((2, 3, 4, 5))), "channels to be 'first' or 'last'"),
