@@ -8,15 +8,9 @@
 #define VW 8
 
 typedef __m256 vf;
-typedef __m256i vi;
+typedef uint32_t vi __attribute__((vector_size(32)));
 
-static inline vf vf_load(const float *p) { return _mm256_loadu_ps(p); }
-static inline void vf_store(float *p, vf a) { _mm256_storeu_ps(p, a); }
 static inline vf vf_set1(float a) { return _mm256_set1_ps(a); }
-static inline vf vf_add(vf a, vf b) { return _mm256_add_ps(a, b); }
-static inline vf vf_sub(vf a, vf b) { return _mm256_sub_ps(a, b); }
-static inline vf vf_mul(vf a, vf b) { return _mm256_mul_ps(a, b); }
-static inline vf vf_div(vf a, vf b) { return _mm256_div_ps(a, b); }
 static inline vf vf_min(vf a, vf b) { return _mm256_min_ps(a, b); }
 static inline vf vf_max(vf a, vf b) { return _mm256_max_ps(a, b); }
 static inline vf vf_fma(vf a, vf b, vf c) { return _mm256_fmadd_ps(a, b, c); }
@@ -27,38 +21,22 @@ static inline float vf_sum(vf a)
     b = _mm_add_ps(b, _mm_movehl_ps(b, b));
     return _mm_cvtss_f32(_mm_add_ss(b, _mm_shuffle_ps(b, b, 1)));
 }
-static inline vf vf_where_positive(vf y, vf a)
-{
-    return _mm256_and_ps(_mm256_cmp_ps(y, _mm256_setzero_ps(), _CMP_GT_OQ), a);
-}
 static inline unsigned vf_active(vf a)
 {
     return (unsigned)_mm256_movemask_ps(_mm256_cmp_ps(a, _mm256_setzero_ps(), _CMP_NEQ_UQ));
 }
-static inline int vf_any(vf a) { return vf_active(a) != 0; }
 
-static inline vi vi_load(const uint32_t *p) { return _mm256_loadu_si256((const __m256i *)p); }
-static inline vi vi_set1(uint32_t a) { return _mm256_set1_epi32((int)a); }
-static inline void vi_store(uint32_t *p, vi a) { _mm256_storeu_si256((__m256i *)p, a); }
-static inline vi vi_add(vi a, vi b) { return _mm256_add_epi32(a, b); }
-static inline vi vi_sub(vi a, vi b) { return _mm256_sub_epi32(a, b); }
-static inline vi vi_and(vi a, vi b) { return _mm256_and_si256(a, b); }
-static inline vi vi_or(vi a, vi b) { return _mm256_or_si256(a, b); }
-static inline vi vi_shl(vi a, int n) { return _mm256_slli_epi32(a, n); }
-static inline vi vi_shr(vi a, int n) { return _mm256_srli_epi32(a, n); }
-static inline vi vi_or_and(vi a, vi b, vi c) { return vi_or(a, vi_and(b, c)); }
-static inline vi vi_xor(vi a, vi b) { return _mm256_xor_si256(a, b); }
 static inline vi vi_mulhilo(vi a, uint32_t m, vi *high)
 {
-    vi factor = vi_set1(m);
-    vi even = _mm256_mul_epu32(a, factor);
-    vi odd = _mm256_mul_epu32(_mm256_srli_epi64(a, 32), factor);
-    *high = _mm256_blend_epi32(_mm256_srli_epi64(even, 32), odd, 0xAA);
-    return _mm256_blend_epi32(even, _mm256_slli_epi64(odd, 32), 0xAA);
+    __m256i b = (__m256i)a, factor = _mm256_set1_epi32((int)m);
+    __m256i even = _mm256_mul_epu32(b, factor);
+    __m256i odd = _mm256_mul_epu32(_mm256_srli_epi64(b, 32), factor);
+    *high = (vi)_mm256_blend_epi32(_mm256_srli_epi64(even, 32), odd, 0xAA);
+    return (vi)_mm256_blend_epi32(even, _mm256_slli_epi64(odd, 32), 0xAA);
 }
-static inline vf vf_from_vi(vi a) { return _mm256_cvtepi32_ps(a); }
-static inline vi vi_from_vf(vf a) { return _mm256_cvttps_epi32(a); }
-static inline vi vi_round(vf a) { return _mm256_cvtps_epi32(a); }
+static inline vf vf_from_vi(vi a) { return _mm256_cvtepi32_ps((__m256i)a); }
+static inline vi vi_from_vf(vf a) { return (vi)_mm256_cvttps_epi32(a); }
+static inline vi vi_round(vf a) { return (vi)_mm256_cvtps_epi32(a); }
 /* AMD's gather instructions take three cycles or more a number, plain loads half a cycle. */
 static inline __m128 two_pairs(const float *p, uint32_t i, uint32_t k)
 {
@@ -68,7 +46,7 @@ static inline __m128 two_pairs(const float *p, uint32_t i, uint32_t k)
 static inline void vf_gather_pairs(const float *p, vi index, vf *first, vf *second)
 {
     uint32_t i[8];
-    _mm256_storeu_si256((__m256i *)i, index);
+    _mm256_storeu_si256((__m256i *)i, (__m256i)index);
     vf a = _mm256_set_m128(two_pairs(p, i[4], i[5]), two_pairs(p, i[0], i[1]));
     vf b = _mm256_set_m128(two_pairs(p, i[6], i[7]), two_pairs(p, i[2], i[3]));
     *first = _mm256_shuffle_ps(a, b, _MM_SHUFFLE(2, 0, 2, 0));

@@ -105,8 +105,7 @@ INLINE void set_steps(const float *d, ptrdiff_t d_stride, int n, float eta, int 
 {
     for (int s = 0; s < n; s++)
         for (int r = 0; r < end - begin; r += VW)
-            vf_store(steps + s * CHUNK_ROWS + r,
-                     vf_mul(vf_set1(-eta), vf_load(d + s * d_stride + begin + r)));
+            vf_store(steps + s * CHUNK_ROWS + r, -eta * vf_load(d + s * d_stride + begin + r));
 }
 
 /* W += sum over k of steps[index[k]] x[k], for the tile of `rows` rows by `vectors` vectors at w.
@@ -125,7 +124,7 @@ INLINE void update_tile(int rows, int vectors, float *w, ptrdiff_t stride, const
     UNROLL for (int r = 0; r < rows; r++) UNROLL for (int v = 0; v < vectors; v++)
     {
         float *wv = w + r * stride + v * VW;
-        vf_store(wv, vf_add(vf_load(wv), sum[r][v]));
+        vf_store(wv, vf_load(wv) + sum[r][v]);
     }
 }
 
@@ -181,10 +180,10 @@ static void KERNEL(pack_groups)(const mlp_layer *layer, const float *x, int n, i
         int k = 0;
         for (int s = 0; s < n; s++, columns += layer->stride) {
             vf z = vf_load(columns);
-            if (with_background) z = vf_sub(z, vf_set1(background[s]));
+            if (with_background) z = z - background[s];
             vf_store(values + k * VW, z);
             samples[k] = s;
-            k += vf_any(z);
+            k += vf_active(z) != 0;
         }
         groups->counts[g] = k;
     }
@@ -244,7 +243,7 @@ INLINE void product_tile(int rows, int vectors, const float *w, ptrdiff_t stride
     {
         float *av = a + r * MLP_PANEL + v * vectors_apart(a_panel);
         if (!first)
-            sum[r][v] = vf_add(sum[r][v], vf_load(av));
+            sum[r][v] = sum[r][v] + vf_load(av);
         else if (row_sums)
             sum[r][v] = vf_fma(vf_set1(row_sums[r]), vf_load(background + v * VW), sum[r][v]);
         vf_store(av, sum[r][v]);

@@ -1,8 +1,7 @@
 /* The deformation kernels, written once over the vector operations of an instruction set.
  *
  * Included after layer_kernels.h. An instruction set also defines
- *   vi               vector of 32-bit integers, as many as floats in vf
- *   vi_*             load, set1, add, xor, mulhilo (32 x 32 -> high and low words)
+ *   vi_mulhilo       32 x 32 -> high and low words
  *   vf_from_vi       signed integer to float;  vi_from_vf: truncation
  *   vf_gather_pairs  p[index] and p[index + 1] for each lane
  */
@@ -16,9 +15,9 @@ INLINE void philox(vi c[4], uint32_t k0, uint32_t k1)
         vi high0, high1;
         vi low0 = vi_mulhilo(c[0], 0xD2511F53u, &high0);
         vi low1 = vi_mulhilo(c[2], 0xCD9E8D57u, &high1);
-        c[0] = vi_xor(high1, vi_xor(c[1], vi_set1(k0)));
+        c[0] = high1 ^ c[1] ^ k0;
         c[1] = low1;
-        c[2] = vi_xor(high0, vi_xor(c[3], vi_set1(k1)));
+        c[2] = high0 ^ c[3] ^ k1;
         c[3] = low0;
         k0 += 0x9E3779B9u;
         k1 += 0xBB67AE85u;
@@ -30,11 +29,11 @@ static void KERNEL(noise)(const uint32_t key[2], const uint32_t counter[4], uint
 {
     static const uint32_t lanes[] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
     for (int x = 0; x < n; x += VW) {
-        vi c[4] = {vi_add(vi_set1((row_group << 16 | (uint32_t)x) + counter[0]), vi_load(lanes)),
+        vi c[4] = {vi_load(lanes) + ((row_group << 16 | (uint32_t)x) + counter[0]),
                    vi_set1(counter[1]), vi_set1(counter[2]), vi_set1(counter[3])};
         philox(c, key[0], key[1]);
         UNROLL for (int k = 0; k < 4; k++)
-            vf_store(rows + (ptrdiff_t)k * stride + x, vf_mul(vf_from_vi(c[k]), vf_set1(0x1p-31f)));
+            vf_store(rows + (ptrdiff_t)k * stride + x, 0x1p-31f * vf_from_vi(c[k]));
     }
 }
 
@@ -44,7 +43,7 @@ INLINE void convolve_vectors(int count, const float *in, ptrdiff_t step, const f
                              int n_taps, float *out)
 {
     vf sum[8], tap = vf_set1(taps[0]);
-    UNROLL for (int v = 0; v < count; v++) sum[v] = vf_mul(tap, vf_load(in + v * VW));
+    UNROLL for (int v = 0; v < count; v++) sum[v] = tap * vf_load(in + v * VW);
     for (int i = 1; i < n_taps; i++) {
         tap = vf_set1(taps[i]);
         UNROLL for (int v = 0; v < count; v++) sum[v] =
@@ -75,7 +74,7 @@ static void KERNEL(lookup_row)(const float *padded, int in_height, int in_width,
     const int pitch = mlp_image_pitch(in_width);
     vf row = vf_set1((float)y - centre_y);
     for (int x = 0; x < width; x += VW) {
-        vf column = vf_add(vf_set1((float)x - centre_x), vf_load(lanes));
+        vf column = ((float)x - centre_x) + vf_load(lanes);
         vf sx = vf_fma(vf_set1(by_x), vf_load(dx + x), vf_set1(in_centre_x));
         vf sy = vf_fma(vf_set1(by_y), vf_load(dy + x), vf_set1(in_centre_y));
         sx = vf_fma(vf_set1(by_x * affine[1]), row, sx);
@@ -84,17 +83,15 @@ static void KERNEL(lookup_row)(const float *padded, int in_height, int in_width,
         sy = vf_fma(vf_set1(by_y * affine[2]), column, sy);
         /* The image has one pixel of background on each side, and all beyond is background. The
          * shift by 1 makes coordinates positive, so that truncation is a floor. */
-        sx = vf_min(vf_max(vf_add(sx, vf_set1(1.0f)), vf_set1(0.0f)),
-                    vf_set1((float)(in_width + 1)));
-        sy = vf_min(vf_max(vf_add(sy, vf_set1(1.0f)), vf_set1(0.0f)),
-                    vf_set1((float)(in_height + 1)));
+        sx = vf_min(vf_max(sx + 1.0f, vf_set1(0.0f)), vf_set1((float)(in_width + 1)));
+        sy = vf_min(vf_max(sy + 1.0f, vf_set1(0.0f)), vf_set1((float)(in_height + 1)));
         vi ix = vi_from_vf(sx), iy = vi_from_vf(sy);
-        vf fx = vf_sub(sx, vf_from_vi(ix)), fy = vf_sub(sy, vf_from_vi(iy));
+        vf fx = sx - vf_from_vi(ix), fy = sy - vf_from_vi(iy);
         vi at = vi_from_vf(vf_fma(vf_from_vi(iy), vf_set1((float)pitch), vf_from_vi(ix)));
         vf p00, p01, p10, p11;
         vf_gather_pairs(padded, at, &p00, &p01);
         vf_gather_pairs(padded + pitch, at, &p10, &p11);
-        vf top = vf_fma(fx, vf_sub(p01, p00), p00), bottom = vf_fma(fx, vf_sub(p11, p10), p10);
-        vf_store(out + x, vf_fma(fy, vf_sub(bottom, top), top));
+        vf top = vf_fma(fx, p01 - p00, p00), bottom = vf_fma(fx, p11 - p10, p10);
+        vf_store(out + x, vf_fma(fy, bottom - top, top));
     }
 }

@@ -2,9 +2,9 @@
  *
  * The file of an instruction set defines first
  *   KERNEL(name)   the name with the instruction set's suffix
- *   VW, vf         floats per vector, and the vector type
- *   vf_*           load, store, set1, add, sub, mul, div, min, max, fma, fnma, sum, any,
- *                  where_positive
+ *   VW, vf, vi     floats per vector, and the types of vectors of floats and of uint32_t, or with a
+ *                  single float these themselves: operators work on both
+ *   vf_*           set1, min, max, fma, fnma, sum
  *
  * Rows are taken in blocks of 8, 4, 2 and 1, so that a vector of x or of the partial sums is
  * read once for several rows. Each row's dot product runs over the columns in the same
@@ -20,13 +20,28 @@
 #define LINE MLP_ALIGN /* floats per cache line */
 #define UNROLL _Pragma("GCC unroll 32")
 
+/* Vectors at any address. */
+typedef vf unaligned_vf __attribute__((aligned(4), may_alias));
+typedef vi unaligned_vi __attribute__((aligned(4), may_alias));
+
+INLINE vf vf_load(const float *p) { return *(const unaligned_vf *)p; }
+INLINE void vf_store(float *p, vf a) { *(unaligned_vf *)p = a; }
+INLINE vi vi_load(const uint32_t *p) { return *(const unaligned_vi *)p; }
+INLINE void vi_store(uint32_t *p, vi a) { *(unaligned_vi *)p = a; }
+INLINE vi vi_set1(uint32_t a) { return (vi){0} + a; }
+
+#if VW > 1
+/* a where y > 0, else 0. */
+INLINE vf vf_where_positive(vf y, vf a) { return (vf)((vi)(y > vf_set1(0.0f)) & (vi)a); }
+#endif
+
 /* y = A tanh(B a). tanh z = z P(z^2) / Q(z^2) on [-9, 9], a minimax fit of the relative
  * error (2e-8; 4e-7 after rounding); beyond 9 tanh is 1 in single precision. */
 INLINE vf scaled_tanh(vf a)
 {
-    vf z = vf_mul(vf_set1(MLP_B), a);
+    vf z = MLP_B * a;
     z = vf_max(vf_set1(-9.0f), vf_min(vf_set1(9.0f), z));
-    vf t = vf_mul(z, z);
+    vf t = z * z;
     vf p = vf_fma(vf_set1(1.3354665817644218e-08f), t, vf_set1(2.0609089915524237e-05f));
     p = vf_fma(p, t, vf_set1(3.495588665828109e-03f));
     p = vf_fma(p, t, vf_set1(1.3381026685237885e-01f));
@@ -35,8 +50,8 @@ INLINE vf scaled_tanh(vf a)
     q = vf_fma(q, t, vf_set1(2.5876984000205994e-02f));
     q = vf_fma(q, t, vf_set1(4.671434164047241e-01f));
     q = vf_fma(q, t, vf_set1(1.0f));
-    vf y = vf_div(vf_mul(z, p), q);
-    return vf_mul(vf_set1(MLP_A), vf_max(vf_set1(-1.0f), vf_min(vf_set1(1.0f), y)));
+    vf y = z * p / q;
+    return MLP_A * vf_max(vf_set1(-1.0f), vf_min(vf_set1(1.0f), y));
 }
 
 /* max(0, a). NaN stays NaN: max returns its second operand then. */
@@ -130,11 +145,7 @@ static void KERNEL(backward)(const mlp_layer *layer, const float *delta, int beg
 }
 
 /* y'(a) = (B / A) (A - y) (A + y). */
-INLINE vf derivative(vf y)
-{
-    vf a = vf_set1(MLP_A);
-    return vf_mul(vf_set1(MLP_B / MLP_A), vf_mul(vf_sub(a, y), vf_add(a, y)));
-}
+INLINE vf derivative(vf y) { return MLP_B / MLP_A * ((MLP_A - y) * (MLP_A + y)); }
 
 static void KERNEL(sum_tiles)(const float *partials, int n_tiles, int stride, int begin, int end,
                               float *sum)
@@ -142,7 +153,7 @@ static void KERNEL(sum_tiles)(const float *partials, int n_tiles, int stride, in
     for (int i = begin; i < end; i += VW) {
         vf total = vf_load(partials + i);
         for (int tile = 1; tile < n_tiles; tile++)
-            total = vf_add(total, vf_load(partials + (ptrdiff_t)tile * stride + i));
+            total = total + vf_load(partials + (ptrdiff_t)tile * stride + i);
         vf_store(sum + i, total);
     }
 }
@@ -150,7 +161,7 @@ static void KERNEL(sum_tiles)(const float *partials, int n_tiles, int stride, in
 static void KERNEL(delta_tanh)(const float *sum, const float *y, int begin, int end, float *delta)
 {
     for (int i = begin; i < end; i += VW)
-        vf_store(delta + i, vf_mul(vf_load(sum + i), derivative(vf_load(y + i))));
+        vf_store(delta + i, vf_load(sum + i) * derivative(vf_load(y + i)));
 }
 
 static void KERNEL(delta_relu)(const float *sum, const float *y, int begin, int end, float *delta)

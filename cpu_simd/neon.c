@@ -10,34 +10,19 @@
 typedef float32x4_t vf;
 typedef uint32x4_t vi;
 
-static inline vf vf_load(const float *p) { return vld1q_f32(p); }
-static inline void vf_store(float *p, vf a) { vst1q_f32(p, a); }
 static inline vf vf_set1(float a) { return vdupq_n_f32(a); }
-static inline vf vf_add(vf a, vf b) { return vaddq_f32(a, b); }
-static inline vf vf_sub(vf a, vf b) { return vsubq_f32(a, b); }
-static inline vf vf_mul(vf a, vf b) { return vmulq_f32(a, b); }
-static inline vf vf_div(vf a, vf b) { return vdivq_f32(a, b); }
 /* As SSE's minps and maxps: the second operand when either is NaN. */
 static inline vf vf_min(vf a, vf b) { return vbslq_f32(vcltq_f32(a, b), a, b); }
 static inline vf vf_max(vf a, vf b) { return vbslq_f32(vcgtq_f32(a, b), a, b); }
 static inline vf vf_fma(vf a, vf b, vf c) { return vfmaq_f32(c, a, b); }
 static inline vf vf_fnma(vf a, vf b, vf c) { return vfmsq_f32(c, a, b); }
 static inline float vf_sum(vf a) { return vaddvq_f32(a); }
-static inline vf vf_where_positive(vf y, vf a)
-{
-    return vreinterpretq_f32_u32(vandq_u32(vcgtzq_f32(y), vreinterpretq_u32_f32(a)));
-}
 static inline unsigned vf_active(vf a)
 {
     static const uint32_t bits[4] = {1, 2, 4, 8};
     return vaddvq_u32(vbicq_u32(vld1q_u32(bits), vceqzq_f32(a)));
 }
-static inline int vf_any(vf a) { return vminvq_u32(vceqzq_f32(a)) == 0; }
 
-static inline vi vi_load(const uint32_t *p) { return vld1q_u32(p); }
-static inline vi vi_set1(uint32_t a) { return vdupq_n_u32(a); }
-static inline vi vi_add(vi a, vi b) { return vaddq_u32(a, b); }
-static inline vi vi_xor(vi a, vi b) { return veorq_u32(a, b); }
 static inline vi vi_mulhilo(vi a, uint32_t m, vi *high)
 {
     vi first = vreinterpretq_u32_u64(vmull_n_u32(vget_low_u32(a), m));

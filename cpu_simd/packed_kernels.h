@@ -2,9 +2,7 @@
  * operations of an instruction set.
  *
  * Included after layer_kernels.h, whose helpers it uses. An instruction set also defines
- *   vi_store, vi_sub, vi_and, vi_or, vi_shl, vi_shr   on 32-bit integers
- *   vi_or_and(a, b, c)                                a | b & c
- *   vi_round                                          rounding to the nearest integer
+ *   vi_round         rounding to the nearest integer
  * The order and the blocks of rows are those of layer_kernels.h.
  */
 #include <math.h>
@@ -25,9 +23,8 @@ INLINE void unpack_group(const uint32_t *group, vf w[GROUP_VECTORS])
     const vi first = vi_load(group), second = vi_load(group + VW);
     w[0] = vf_from_vi(first);
     w[1] = vf_from_vi(second);
-    w[2] = vf_from_vi(vi_or_and(vi_shl(first, 32 - MLP_PACKED_REST),
-                                vi_shl(second, 32 - 2 * MLP_PACKED_REST),
-                                vi_set1(PACKED_LOW << (32 - 2 * MLP_PACKED_REST))));
+    w[2] = vf_from_vi(first << (32 - MLP_PACKED_REST) | (second << (32 - 2 * MLP_PACKED_REST) &
+                                                         PACKED_LOW << (32 - 2 * MLP_PACKED_REST)));
 }
 
 /* sum[r] += W[r] x over the first `vectors` vectors of a group. */
@@ -80,8 +77,7 @@ INLINE void backward_group(int rows, int vectors, const uint32_t *words, ptrdiff
         unpack_group(words + r * stride, w);
         UNROLL for (int k = 0; k < vectors; k++) sum[k] = vf_fma(w[k], d[r], sum[k]);
     }
-    if (last)
-        UNROLL for (int k = 0; k < vectors; k++) sum[k] = vf_mul(sum[k], vf_set1(1 / PACKED_LATER));
+    if (last) UNROLL for (int k = 0; k < vectors; k++) sum[k] = 1 / PACKED_LATER * sum[k];
     UNROLL for (int k = 0; k < vectors; k++) vf_store(partial + k * VW, sum[k]);
 }
 
@@ -123,7 +119,7 @@ static float KERNEL(packed_scale)(const float *w, int stride)
     vf most = vf_set1(PACKED_LEAST), zero = vf_set1(0.0f), check = zero;
     for (int j = 0; j < stride; j += VW) {
         const vf wj = vf_load(w + j);
-        most = vf_max(most, vf_max(wj, vf_sub(zero, wj)));
+        most = vf_max(most, vf_max(wj, zero - wj));
         check = vf_fma(wj, zero, check);
     }
     float lanes[VW], greatest = PACKED_LEAST;
@@ -135,8 +131,7 @@ static float KERNEL(packed_scale)(const float *w, int stride)
 /* The nearest integer whose low bits are `rest`. */
 INLINE vi ending_in(vi number, vi rest)
 {
-    number = vi_add(vi_sub(number, rest), vi_set1(1u << (MLP_PACKED_REST - 1)));
-    return vi_or_and(rest, number, vi_set1(~PACKED_LOW));
+    return rest | ((number - rest + (1u << (MLP_PACKED_REST - 1))) & ~PACKED_LOW);
 }
 
 /* Packs `vectors` vectors of weights at w into a group; the rest of the group is zero. */
@@ -144,11 +139,10 @@ INLINE void pack_group(int vectors, const float *w, vf inverse, uint32_t *group)
 {
     vi number[GROUP_VECTORS];
     UNROLL for (int k = 0; k < GROUP_VECTORS; k++) number[k] =
-        k < vectors ? vi_round(vf_mul(vf_load(w + k * VW), inverse)) : vi_set1(0);
-    const vi low = vi_set1(PACKED_LOW);
-    const vi third = vi_add(number[2], vi_set1(1u << (31 - 2 * MLP_PACKED_REST)));
-    const vi upper = vi_shr(third, 32 - MLP_PACKED_REST);
-    const vi lower = vi_and(vi_shr(third, 32 - 2 * MLP_PACKED_REST), low);
+        k < vectors ? vi_round(vf_load(w + k * VW) * inverse) : vi_set1(0);
+    const vi third = number[2] + (1u << (31 - 2 * MLP_PACKED_REST));
+    const vi upper = third >> (32 - MLP_PACKED_REST);
+    const vi lower = third >> (32 - 2 * MLP_PACKED_REST) & PACKED_LOW;
     vi_store(group, ending_in(number[0], upper));
     vi_store(group + VW, ending_in(number[1], lower));
 }

@@ -8,13 +8,7 @@
 typedef float vf;
 typedef uint32_t vi;
 
-static inline vf vf_load(const float *p) { return *p; }
-static inline void vf_store(float *p, vf a) { *p = a; }
 static inline vf vf_set1(float a) { return a; }
-static inline vf vf_add(vf a, vf b) { return a + b; }
-static inline vf vf_sub(vf a, vf b) { return a - b; }
-static inline vf vf_mul(vf a, vf b) { return a * b; }
-static inline vf vf_div(vf a, vf b) { return a / b; }
 /* As SSE's minps and maxps: the second operand when either is NaN. */
 static inline vf vf_min(vf a, vf b) { return a < b ? a : b; }
 static inline vf vf_max(vf a, vf b) { return a > b ? a : b; }
@@ -23,12 +17,7 @@ static inline vf vf_fnma(vf a, vf b, vf c) { return c - a * b; }
 static inline float vf_sum(vf a) { return a; }
 static inline vf vf_where_positive(vf y, vf a) { return y > 0.0f ? a : 0.0f; }
 static inline unsigned vf_active(vf a) { return a != 0.0f; }
-static inline int vf_any(vf a) { return a != 0.0f; }
 
-static inline vi vi_load(const uint32_t *p) { return *p; }
-static inline vi vi_set1(uint32_t a) { return a; }
-static inline vi vi_add(vi a, vi b) { return a + b; }
-static inline vi vi_xor(vi a, vi b) { return a ^ b; }
 static inline vi vi_mulhilo(vi a, uint32_t m, vi *high)
 {
     uint64_t product = (uint64_t)a * m;

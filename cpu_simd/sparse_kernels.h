@@ -2,7 +2,7 @@
  * of an instruction set.
  *
  * Included after layer_kernels.h, whose helpers it uses. An instruction set also defines
- *   vf_active            the bits of the lanes that are not zero, or
+ *   vf_active            the bits of the lanes that are not zero, and
  *   vf_list_active       the numbers of these lanes, with HAS_LIST_ACTIVE
  */
 
@@ -94,7 +94,7 @@ INLINE void put_sums(int vectors, const mlp_products *p, int c, int s, const vf 
     {
         vf total = sum[v];
         if (!p->first)
-            total = vf_add(total, vf_load(sums + v * VW));
+            total = total + vf_load(sums + v * VW);
         else if (p->row_sums)
             total = vf_fma(vf_load(p->row_sums + c + v * VW), vf_set1(p->background[s]), total);
         vf_store(sums + v * VW, total);
@@ -162,7 +162,7 @@ INLINE void dot_columns(int vectors, const float *w, ptrdiff_t width, const int 
     for (int k = 0; k < n; k++) {
         const float *row = w + list[k] * width;
         prefetch_row(vectors, w, width, list, k, n);
-        vf sum = vf_mul(vf_load(row), d[0]);
+        vf sum = vf_load(row) * d[0];
         UNROLL for (int v = 1; v < vectors; v++) sum = vf_fma(vf_load(row + v * VW), d[v], sum);
         sums[list[k]] = vf_sum(sum) + (first ? 0.0f : sums[list[k]]);
     }
