@@ -81,7 +81,7 @@ def networks_or_pretrained(paths: Sequence[Path]) -> Sequence[Path]:
     metadata = TrainedNetwork.read(PRETRAINED_FILE).metadata
     errors, n = int(metadata["test_errors"]), int(metadata["n_test"])
     say(
-        f"note: no network is named: that of the package is used, {PRETRAINED_FILE.stem}, which "
+        f"note: no network named: using {PRETRAINED_FILE.stem} of the package, which "
         f"misreads {100 * errors / n:.2f} % of MNIST's test digits",
         sys.stderr,
     )
@@ -109,7 +109,7 @@ def networks_and_pictures(options: argparse.Namespace) -> tuple[list[Path], list
     ]
     named = [path for path in options.paths if path not in networks]
     if not named:
-        raise InputError(f"{network_name(networks[0])} is a network: expected pictures beside it")
+        raise InputError(f"{network_name(networks[0])} is a network: expected pictures, too")
     missing = [path for path in named if path != STDIN and not os.path.lexists(path)]
     for path in missing if not networks else ():
         # It may be a misspelt run, which the network of the package should not answer for.

@@ -160,7 +160,7 @@ def check_lossless(name: str, labels: AnyArray, given: Iterable[Any]) -> None:
         if kept != label and kept == kept:  # not NaN
             raise InputError(
                 f"{name} holds the label {brief(label)}, which becomes "
-                f"{brief(kept)} beside the others: expected all numbers or all strings"
+                f"{brief(kept)} among the others: expected all numbers or all strings"
             )
 
 

@@ -33,7 +33,7 @@ def pictures_in(folder: Path) -> list[Path]:
     found = found or [path for each in class_folders(folder) for path in picture_files(each)]
     if not found:
         raise InputError(
-            f"the folder {shown(folder)} holds no pictures: expected PNG or JPEG files"
+            f"the folder {shown(folder)} holds no pictures: expected some in it, or in its folders"
         )
     return found
 

@@ -86,7 +86,7 @@ class Digit(NamedTuple):
         """A line about several digits; empty if there is one."""
         if self.n_seen == 1:
             return ""
-        return f"{self.name} seems to show {self.n_seen} digits side by side: expected one"
+        return f"{self.name} seems to show {self.n_seen} digits: expected one, or mlpcore read"
 
 
 def find_digit(grey: AnyArray, name: str = "the picture") -> Digit:

@@ -1,6 +1,6 @@
 """Images in tables: CSV files with a label and the pixels of a square image in each line.
 
-A head names the columns. If none of its names is one of `LABELS`, the labels are in the first
+A header names the columns. If none of its names is one of `LABELS`, the labels are in the first
 column or in the last one, whichever holds what labels can be.
 """
 
@@ -54,22 +54,22 @@ def read(path: Path) -> tuple[Part, Part | None]:
 def _read(path: Path, place: int | None = None) -> tuple[Part, int, int]:
     """The images and labels of a table, how many columns it has, and which has the labels.
 
-    Unless a head names it, this is the one at `place`.
+    Unless a header names it, this is the one at `place`.
     """
     name = shown(path)
     try:
         lines = _lines(path)
         delimiter = max(",;\t", key=lines[0].count)
-        head = [field.strip(' "\r\n').lower() for field in lines[0].split(delimiter)]
-        if _is_head(head):
+        header = [field.strip(' "\r\n').lower() for field in lines[0].split(delimiter)]
+        if _is_header(header):
             del lines[0]
-            named = [field for field in head if field in LABELS]
+            named = [field for field in header if field in LABELS]
             if len(named) > 1:
                 raise ValueError(f"its columns {named[0]!r} and {named[1]!r} may both hold labels")
-            place = head.index(named[0]) if named else place
+            place = header.index(named[0]) if named else place
         if place is None:
             place = _place_of_labels(lines, delimiter)
-        place %= len(head)
+        place %= len(header)
         codes: dict[str, int] = {}
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # of an empty table, which is refused
@@ -113,7 +113,7 @@ def _lines(path: Path) -> list[str]:
     return lines
 
 
-def _is_head(fields: Sequence[str]) -> bool:
+def _is_header(fields: Sequence[str]) -> bool:
     """Whether the fields of a first line name columns: by different words, or by numbers in order.
 
     A line of data with a pixel that is no number is none, so that it is refused and not left out.

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from mlpcore.checks import check_rate, check_real, check_whole
-from mlpcore.errors import InputError
+from mlpcore.errors import InputError, brief
 from mlpcore.estimators.stream_network import StreamNetwork
 from mlpcore.network.architecture import MAX_WIDTH, hidden_layers_of
 from mlpcore.network.network import Network
@@ -29,6 +29,15 @@ def _check_weight(name: str, weight: Any) -> None:
     check_real(name, weight)
     if not 0 <= weight < 3e38:
         raise InputError(f"{name} {weight}: expected 0 or more, and less than 3e38")
+
+
+def _rows(X: Any) -> list[dict[Any, Any]]:
+    """The rows of a pandas.DataFrame, with their names."""
+    import pandas
+
+    if not isinstance(X, pandas.DataFrame):
+        raise InputError(f"X is {brief(X)}: expected a pandas.DataFrame")
+    return X.to_dict("records")
 
 
 @dataclass(repr=False, eq=False)
@@ -113,7 +122,7 @@ class _StreamMLP:
         InputError
             When a row cannot be used, or names or labels would be too many; nothing is learnt then.
         """
-        rows, answers = X.to_dict("records"), list(y)
+        rows, answers = _rows(X), list(y)
         if len(rows) != len(answers):
             raise InputError(f"y of {len(answers)}: expected one for each of {len(rows)} rows of X")
         for each in answers:
@@ -126,7 +135,7 @@ class _StreamMLP:
         """The answers of `predict_one` for the rows of a pandas.DataFrame: a pandas.Series."""
         import pandas
 
-        return pandas.Series([self.predict_one(x) for x in X.to_dict("records")], X.index)
+        return pandas.Series([self.predict_one(x) for x in _rows(X)], X.index)
 
     # ---- what is known ---------------------------------------------------------------
 
@@ -249,7 +258,7 @@ class StreamMLPClassifier(_StreamMLP, MiniBatchClassifier):  # type: ignore[misc
         """The answers of `predict_proba_one` for the rows of a pandas.DataFrame: another one."""
         import pandas
 
-        rows = [self.predict_proba_one(x) for x in X.to_dict("records")]
+        rows = [self.predict_proba_one(x) for x in _rows(X)]
         return pandas.DataFrame(rows, X.index, self.classes_)
 
     @property

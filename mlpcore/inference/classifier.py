@@ -15,7 +15,7 @@ from mlpcore.backends.arguments import check_array
 from mlpcore.backends.base import Backend
 from mlpcore.data.dataset import EMBEDDED, MNIST, Images
 from mlpcore.data.pixels import PixelSpec
-from mlpcore.errors import InputError, PictureWarning, shown
+from mlpcore.errors import InputError, PictureWarning, brief, shown
 from mlpcore.evaluation import evaluation, probabilities
 from mlpcore.evaluation.copies import Copies
 from mlpcore.evaluation.evaluation import Evaluation
@@ -88,7 +88,7 @@ def load(
     """
     sources = [source] if isinstance(source, (str, os.PathLike)) else source
     if not isinstance(sources, Sequence):
-        raise InputError(f"an object of type {type(source).__name__}: expected {SOURCES}")
+        raise InputError(f"{brief(source)}: expected {SOURCES}")
     computing = backends.get(backend, threads)
     averaged = None if copies is None else Copies(copies, strength, seed)
     paths = [PRETRAINED_FILE if each == PRETRAINED else as_path(each, SOURCES) for each in sources]

@@ -6,7 +6,7 @@ import os
 from collections.abc import Sequence
 from pathlib import Path
 
-from mlpcore.errors import InputError, shown
+from mlpcore.errors import InputError, brief, shown
 from mlpcore.files import atomic_write
 from mlpcore.inference.classifier import SOURCES, TrainedClassifier, load
 from mlpcore.inference.inputs import as_path
@@ -97,11 +97,8 @@ def exported(model: object, kind: str, precision: str = "float32") -> bytes:
         (trained,) = model.networks
         return to_safetensors(trained.network, trained.known_metadata(), precision)
     if not hasattr(model, "_for_export"):
-        name = type(model).__name__
-        raise InputError(
-            f"an object of type {name}: expected an estimator of mlpcore, what mlpcore.load gives, "
-            f"{SOURCES}"
-        )
+        expected = f"an estimator of mlpcore, what mlpcore.load gives, {SOURCES}"
+        raise InputError(f"{brief(model)}: expected {expected}")
     estimator: EstimatorNetwork | RegressorNetwork = model._for_export()
     if kind == ".onnx":
         if isinstance(estimator, RegressorNetwork):

@@ -17,7 +17,7 @@ from mlpcore.data.class_folders import pictures_in
 from mlpcore.data.dataset import MNIST
 from mlpcore.data.image_files import Source, read_picture
 from mlpcore.data.pixels import MNIST_PIXELS, PixelSpec
-from mlpcore.errors import InputError, PictureWarning
+from mlpcore.errors import InputError, PictureWarning, brief
 from mlpcore.store.trained import TrainedNetwork
 from mlpcore.typing import AnyArray, Float32Array
 
@@ -34,10 +34,7 @@ PICTURES = str, os.PathLike, Image.Image, io.IOBase
 def as_path(value: object, what: str) -> Path:
     """A path that a user named, ``~`` expanded; an InputError if it is none."""
     if not isinstance(value, (str, os.PathLike)) or not os.fspath(value):
-        found = (
-            repr(value) if isinstance(value, str) else f"an object of type {type(value).__name__}"
-        )
-        raise InputError(f"{found}: expected {what}")
+        raise InputError(f"{brief(value)}: expected {what}")
     return Path(os.path.expanduser(os.fsdecode(value)))
 
 

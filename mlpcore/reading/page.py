@@ -121,7 +121,7 @@ def read(
     check_grid(columns, rows)
     classifier = network if isinstance(network, TrainedClassifier) else load(network)
     check_takes_digits(classifier.pixels, "the network")
-    grey, name, scale = read_picture(path_or_image(picture, "a picture"), PAGE_SIDE)
+    grey, name, scale = read_picture(path_or_image(picture, "a path or an image of PIL"), PAGE_SIDE)
     if min(grey.shape) < MIN_SIDE:
         height, width = grey.shape
         raise InputError(

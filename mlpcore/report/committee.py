@@ -75,7 +75,7 @@ class JudgedCommittee:
         best = min(self.members, key=lambda each: each.test.errors)
         whole_only, best_only, p_value = compare(self.whole.test, best.test)
         return (
-            f"The committee beside the best member on the {self.kind} images, {best.name}: "
+            f"The committee and its best member on the {self.kind} images, {best.name}: "
             f"{best_only} images are wrong only for the member, {whole_only} only for the "
             f"committee (McNemar's exact test: p = {p_value:.2g})."
         )

@@ -187,4 +187,4 @@ def _description(classifier: TrainedClassifier, result: Evaluation | None) -> st
         text += f". It misreads {result.error_rate:.2f} % of {result.n:,} test digits"
     if data == EMBEDDED:
         text += ", and many more of other origin: it was trained on few digits, of 8x8 pixels"
-    return f"{text}. All is computed in this page, and nothing is sent anywhere."
+    return f"{text}. Everything runs in this page, and nothing is sent anywhere."

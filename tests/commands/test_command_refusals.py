@@ -82,7 +82,7 @@ REFUSED = [
     ("predict", "PATH"),
     ("predict net a.png --show --json", "--show together with --json"),
     ("predict none.png", "error: none.png does not exist: expected a picture"),  # and no note
-    ("predict pretrained", "error: pretrained is a network: expected pictures beside it"),
+    ("predict pretrained", "error: pretrained is a network: expected pictures, too"),
     ("predict runs/typo file", "runs/typo does not exist: expected a picture, a folder of"),
     ("predict oblong.safetensors file", "a network for images of 29 x 31"),
     ("predict net a.png --save-normalised file", "file exists: expected a new folder"),

@@ -91,7 +91,7 @@ REFUSED = [
     (lambda: arrays(y=np.eye(12)), "as y.argmax(axis=1) makes them of one-hot rows"),
     (lambda: arrays(y=np.where(Y > 0, Y, np.nan)), "y holds labels that are not finite"),
     (lambda: arrays(y=np.ma.masked_less(Y, 1)), "y holds masked values"),
-    (lambda: arrays(y=[1, "1", 2] * 4), "y holds the label 1, which becomes '1' beside the others"),
+    (lambda: arrays(y=[1, "1", 2] * 4), "y holds the label 1, which becomes '1' among the others"),
     (lambda: arrays(y=[2**53 + 1, 2.0**53, 2] * 4), "which becomes 9007199254740992.0"),
     (lambda: arrays(y=LARGE[Y], y_test=(LARGE + 1)[Y_TEST].astype(int)), "label 9007199254740995"),
     (lambda: arrays(X=np.zeros((300, 4, 5)), y=range(300)), "y has 300 classes"),

@@ -140,7 +140,7 @@ CALLS = [
     (use("partial_fit", X, Y, [0, 1]), "not the same as on last call"),
     (fit(MANY[:, None] / 600, MANY % 257), "^y holds 257 classes"),
     (part(X, Y, [1, "1", 2]), "^Mix of label"),
-    (fit(X[:4], [1, "1", 2, 2]), "^y holds the label 1, which becomes '1' beside the others"),
+    (fit(X[:4], [1, "1", 2, 2]), "^y holds the label 1, which becomes '1' among the others"),
     *((fit(bad, Y), "^X is .*: expected an array") for bad in (None, "text", memoryview(X))),
     (fit(X, csr_matrix(Y)), "^y is a sparse matrix: expected an array"),
     (fit(X, "text"), "^y is 'text': expected an array"),

@@ -127,7 +127,7 @@ PICTURES = [
     ("empty", "holds no pictures"),
     (None, "pixels is None: expected an array"),
     ([[1, 2], [3]], "pixels is no array"),
-    (["scans/0.png", PIXELS[0]], "ndarray"),
+    (["scans/0.png", PIXELS[0]], "array([["),
     (Image.fromarray(np.full((50, 50), 255, np.uint8)), "the picture: no digit"),
     (PIXELS / 255, "float64: expected whole numbers from 0 to 255"),
     (PIXELS.astype(int) * 2, "510"),
@@ -148,8 +148,8 @@ IMAGES_REFUSED = [
 
 SOURCES = [
     ([], "at least one"),
-    (5, "int: expected"),
-    ([5], "int: expected"),
+    (5, "5: expected"),
+    ([5], "5: expected"),
     ("", "''"),
     ("no", "no does not exist: expected"),
     (["n.safetensors", "wide.safetensors"], "knows other classes"),
