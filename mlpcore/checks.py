@@ -161,7 +161,7 @@ def real_array(name: str, values: Any, finite: bool = True) -> Any:
     try:
         array = np.asarray(array)
     except (TypeError, ValueError):  # nested lists of different lengths, pictures
-        raise InputError(f"{name} is no array: expected real numbers in rows of one size") from None
+        raise InputError(f"{name} is not an array: expected real numbers in equal rows") from None
     if array.dtype.kind not in NUMBERS:
         raise InputError(f"{name} has the type {array.dtype}: expected real numbers")
     if finite and array.dtype.kind == "f" and not np.isfinite(array).all():

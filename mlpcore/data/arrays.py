@@ -125,7 +125,7 @@ def _to_labels(values: ArrayLike, name: str) -> AnyArray:
         if labels.dtype == object:
             labels = np.array(labels.tolist())
     except ValueError:  # nested lists of different lengths
-        raise InputError(f"{name} is no array: expected a label for each image") from None
+        raise InputError(f"{name} is not an array: expected a label for each image") from None
     if labels.ndim and not (isinstance(given, np.ndarray) and labels.dtype == given.dtype):
         check_lossless(name, labels, given)
     if labels.ndim == 2 and labels.shape[1] == 1:

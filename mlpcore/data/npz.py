@@ -99,5 +99,5 @@ def _read_array(
                 return np.lib.format.read_array(file, allow_pickle=False)
     except Exception as error:  # NumPy parses a header as Python, which raises almost anything
         reason = one_line(error)
-        raise InputError(f"{name} is no array of numbers or text: {reason}") from None
+        raise InputError(f"{name} is not an array of numbers or text: {reason}") from None
     raise InputError(f"{name} has {size:,} bytes: expected at most {limit:,}")

@@ -84,4 +84,4 @@ def _refuse(path: Path) -> NoReturn:
             "numpy.savez(FILE, X=X, y=y, X_test=X_test, y_test=y_test)"
         )
     unpacked = "unpack it; " if name.endswith(ARCHIVES) else ""
-    raise InputError(f"{shown(path)} is of no kind that is read here: {unpacked}expected {FORMATS}")
+    raise InputError(f"{shown(path)} is of an unknown kind: {unpacked}expected {FORMATS}")

@@ -89,7 +89,7 @@ def _read(path: Path, place: int | None = None) -> tuple[Part, int, int]:
             raise
         reason = printable(str(error), 150)
         raise InputError(
-            f"{name} is no table of images: {reason}; expected a label and pixels in each line"
+            f"{name} is not a table of images: {reason}; expected a label and pixels in each line"
         ) from None
     labels = classes_of(list(codes), f"{name}: labels")[table[:, place].astype(int)]
     side = round(images.shape[1] ** 0.5)

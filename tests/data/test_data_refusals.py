@@ -76,7 +76,7 @@ REFUSED = [
     (lambda: arrays(X=np.zeros((12, 2, 2000), np.uint8)), "sides of 2 to 1024 pixels"),
     (lambda: arrays(X=np.where(X > 250, np.nan, X)), "X holds NaN or infinity: expected"),
     (lambda: arrays(X=X.astype(complex)), "X has the type complex128"),
-    (lambda: arrays(X=[X[0], X[1, 1:]]), "X is no array: expected real numbers in rows of one"),
+    (lambda: arrays(X=[X[0], X[1, 1:]]), "X is not an array: expected real numbers in equal rows"),
     (lambda: arrays(X=np.zeros((12, 4, 5), int)), "X: range of values 0 to 0: expected"),
     (lambda: arrays(X=X / 255, X_test=1e308 * BIT), "X_test from 0 to 1e+308: expected 0 to 1"),
     (lambda: arrays(X=X / 255), "X_test from 2 to 249: expected 0 to 1, as in the training"),
@@ -85,7 +85,7 @@ REFUSED = [
     (lambda: arrays(X=[*X[1:], np.ma.masked_less(X[0], 99)]), "X holds masked values: expected no"),
     (lambda: arrays(X=X[:, :1], X_test=X_TEST[:, :1]), "X has the shape (12, 1, 5)"),
     (lambda: arrays(y_test=None), "y_test is None: expected an array"),
-    (lambda: arrays(y=[[1], [1, 2]] * 6), "y is no array: expected a label for each image"),
+    (lambda: arrays(y=[[1], [1, 2]] * 6), "y is not an array: expected a label for each image"),
     (lambda: arrays(y=np.zeros(12)), "y has 1 classes, such as 0.0: expected 2 to 256"),
     (lambda: arrays(y_test=Y_TEST + 1), "y_test holds the label 3, which is out of range"),
     (lambda: arrays(y=np.eye(12)), "as y.argmax(axis=1) makes them of one-hot rows"),
@@ -118,10 +118,10 @@ REFUSED = [
     (lambda: idx(zipped(struct.pack(">II", 0x801, 9) + bytes(10))), "found more"),
     # other files
     (lambda: npz(arr=X), "set.npz holds arr.npy: expected x_train"),
-    (lambda: npz(x_train=X, y_train=OBJECTS), "y_train is no array of numbers or text: Object"),
-    *((lambda bad=bad: npy(bad), "set: X is no array of numbers") for bad in (b"{}", b"[" * 900)),
+    (lambda: npz(x_train=X, y_train=OBJECTS), "y_train is not an array of numbers or text: Object"),
+    *((lambda bad=bad: npy(bad), "set: X is not an array of") for bad in (b"{}", b"[" * 900)),
     *(
-        (lambda bad=bad: written(bad), "set.csv is no table of images:")
+        (lambda bad=bad: written(bad), "set.csv is not a table of images:")
         for bad in (b"1,2\n1,2,3\n", b"1,a\n2,b\n1,c", b"\0", "1,é,3\n1,x,3".encode())
     ),
     (lambda: written(b"1,2\n2,nan\n"), "set.csv: pixels holds NaN or infinity"),
@@ -142,8 +142,8 @@ REFUSED = [
         for bad in (b"", b"NA", b"?", b"1O", b"1_0")
     ),
     (lambda: written(b"0,1,2,3,1\n1,2,1,4,0\n" * 9), "labels may be in the first or in the last"),
-    (lambda: written(b"a", "a"), "a is of no kind that is read here: expected a folder"),
-    (lambda: written(b"a", "a.tar.gz"), "that is read here: unpack it; expected"),
+    (lambda: written(b"a", "a"), "a is of an unknown kind: expected a folder"),
+    (lambda: written(b"a", "a.tar.gz"), "of an unknown kind: unpack it; expected"),
     (lambda: written(gzip.compress(b"\x80"), "mnist.pkl.gz"), "which may run any code, where you"),
     (lambda: written(b"", "a.parquet"), "not read here: load it by pandas, and"),
     (lambda: npz(X=X, y=np.array(["\ud800", "b", "c"])[Y]), "the label '\\ud800': expected text"),

@@ -126,7 +126,7 @@ PICTURES = [
     ("scans", "scans/9.png"),
     ("empty", "holds no pictures"),
     (None, "pixels is None: expected an array"),
-    ([[1, 2], [3]], "pixels is no array"),
+    ([[1, 2], [3]], "pixels is not an array"),
     (["scans/0.png", PIXELS[0]], "array([["),
     (Image.fromarray(np.full((50, 50), 255, np.uint8)), "the picture: no digit"),
     (PIXELS / 255, "float64: expected whole numbers from 0 to 255"),
