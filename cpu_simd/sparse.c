@@ -1,30 +1,5 @@
-/* Tiles of layers stored by their inputs, and lists of active inputs. */
+/* Tiles of layers stored by their inputs. */
 #include "sparse.h"
-
-#include <string.h>
-
-#include "allocate.h"
-
-void mlp_allocate_uses(mlp_memory *memory, mlp_uses *uses, const mlp_layer *layer, int block)
-{
-    const size_t inputs = (size_t)layer->n_in + 1;
-    uses->room = block;
-    uses->counts = mlp_keep(memory, mlp_zeros(inputs, sizeof *uses->counts));
-    uses->uses = mlp_keep(memory, mlp_allocate(inputs * (size_t)block * sizeof *uses->uses));
-}
-
-void mlp_clear_uses(mlp_uses *uses, int begin, int end)
-{
-    memset(uses->counts + begin, 0, sizeof *uses->counts * (size_t)(end - begin));
-}
-
-void mlp_add_uses(mlp_uses *uses, const int *list, int n, const float *x, int s)
-{
-    for (int k = 0; k < n; k++) {
-        const int j = list[k];
-        uses->uses[(ptrdiff_t)j * uses->room + uses->counts[j]++] = (mlp_use){s, x[j]};
-    }
-}
 
 ptrdiff_t mlp_tiles_size(const mlp_layer *layer)
 {

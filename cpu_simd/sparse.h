@@ -12,7 +12,6 @@
  */
 #pragma once
 
-#include "allocate.h"
 #include "partition.h"
 
 /* A sample of a block in which an input is active. */
@@ -28,15 +27,6 @@ typedef struct {
     mlp_use *uses;
     int room;
 } mlp_uses;
-
-/* Allocates for a layer and blocks of `block` samples. */
-void mlp_allocate_uses(mlp_memory *memory, mlp_uses *uses, const mlp_layer *layer, int block);
-
-/* Forgets the uses of the inputs begin <= j < end. */
-void mlp_clear_uses(mlp_uses *uses, int begin, int end);
-
-/* Adds the listed inputs of sample s. */
-void mlp_add_uses(mlp_uses *uses, const int *list, int n, const float *x, int s);
 
 /* The floats of a row of a tile. */
 static inline int mlp_tile_width(const mlp_layer *layer, int tile)

@@ -40,26 +40,27 @@ static void *room_for(size_t bytes)
     return room;
 }
 
-/* Whether layer l is packed. The first layer is not, nor is one that a single thread owns. The
- * layers above the first must have `from` weights or more; a negative `from` packs nothing. */
-static int is_packed(const mlp_network *network, int l, ptrdiff_t from)
+/* The weights of the layers from number l on, with their padding. */
+static ptrdiff_t weights_from(const mlp_network *network, int l)
 {
-    ptrdiff_t weights = 0;
-    for (int i = 1; i < network->n_layers; i++)
-        weights += (ptrdiff_t)network->layers[i].n_out * network->layers[i].stride;
-    return l > 0 && mlp_n_owners(&network->layers[l]) > 1 && from >= 0 && weights >= from;
+    ptrdiff_t n = 0;
+    for (; l < network->n_layers; l++)
+        n += (ptrdiff_t)network->layers[l].n_out * network->layers[l].stride;
+    return n;
 }
 
-/* Allocates the packed copies of layers. */
+/* Allocates the packed copies of layers: of none that a single thread owns. The layers above the
+ * first must have `packed_from` weights or more; a negative one packs nothing. */
 static void allocate_packed(mlp_schedule *schedule)
 {
     const mlp_training *training = schedule->training;
     const mlp_kernels *kernels = schedule->kernels;
+    const ptrdiff_t from = training->packed_from;
     if (!kernels->pack_weights || !mlp_packing_pays(training->n_samples, schedule->block)) return;
+    if (from < 0 || weights_from(training->network, 1) < from) return;
     for (int l = 1; l < training->network->n_layers; l++) {
-        if (schedule->buffers[l].tiles || !is_packed(training->network, l, training->packed_from))
-            continue;
         const mlp_layer *layer = &training->network->layers[l];
+        if (schedule->buffers[l].tiles || mlp_n_owners(layer) == 1) continue;
         mlp_packed *packed = &schedule->buffers[l].packed;
         const size_t rows = (size_t)layer->n_out;
         packed->stride = mlp_packed_stride(layer->stride, kernels->group_columns);
@@ -144,24 +145,16 @@ static int train_rest(mlp_schedule *schedule, int n_threads, double until)
     schedule->crowded = schedule->timed_out = 0;
     schedule->until = until;
     for (int i = 0; i < 2; i++) schedule->blocks[i].n = 0; /* no block waits for its update */
-    if (schedule->buffers[0].tiles)
-        mlp_clear_uses(&schedule->buffers[0].uses, 0, training->network->layers[0].n_in + 1);
+    for (int j = 0; schedule->buffers[0].tiles && j <= training->network->layers[0].n_in; j++)
+        schedule->buffers[0].uses.counts[j] = 0;
     mlp_run_team(n_threads, mlp_train_deferred, schedule);
     return !training->poll.stop && training->done < training->n_samples;
-}
-
-static ptrdiff_t number_of_weights(const mlp_network *network)
-{
-    ptrdiff_t n = 0;
-    for (int l = 0; l < network->n_layers; l++)
-        n += (ptrdiff_t)network->layers[l].n_out * network->layers[l].n_in;
-    return n;
 }
 
 static void train_in_teams(mlp_schedule *schedule, int n_threads)
 {
     mlp_training *training = schedule->training;
-    const ptrdiff_t n_weights = number_of_weights(training->network);
+    const ptrdiff_t n_weights = weights_from(training->network, 0);
     for (int more = 1; more;) {
         double until;
         const double started = mlp_seconds();

@@ -47,7 +47,10 @@ void mlp_allocate_sparse(mlp_schedule *schedule, int l, int n_threads)
     mlp_memory *memory = &schedule->memory;
     if (!is_sparse(schedule->training, l)) return;
     b->tiles = mlp_keep_floats(memory, (size_t)mlp_tiles_size(layer));
-    mlp_allocate_uses(memory, &b->uses, layer, schedule->block);
+    const size_t inputs = (size_t)layer->n_in + 1, uses = inputs * (size_t)schedule->block;
+    b->uses.room = schedule->block;
+    b->uses.counts = mlp_keep(memory, mlp_zeros(inputs, sizeof *b->uses.counts));
+    b->uses.uses = mlp_keep(memory, mlp_allocate(uses * sizeof *b->uses.uses));
     if (l > 0) b->active = allocate_lists(memory, layer, n_threads);
     for (int i = 0; l == 0 && i < 2; i++) {
         const size_t chunks = (size_t)schedule->block * (size_t)n_chunks(layer);
@@ -108,11 +111,19 @@ static int find(const mlp_list *list, int begin)
     return low;
 }
 
+/* Forgets the uses of the inputs begin <= j < end. */
+static void clear_uses(mlp_uses *uses, int begin, int end)
+{
+    for (int j = begin; j < end; j++) uses->counts[j] = 0;
+}
+
 /* Notes that the listed inputs begin <= j < end are active at sample s. */
 static void note(mlp_uses *uses, const mlp_list *list, int begin, int end, const float *x, int s)
 {
-    const int first = find(list, begin);
-    mlp_add_uses(uses, list->inputs + first, find(list, end) - first, x, s);
+    for (int k = find(list, begin); k < list->n && list->inputs[k] < end; k++) {
+        const int j = list->inputs[k];
+        uses->uses[(ptrdiff_t)j * uses->room + uses->counts[j]++] = (mlp_use){s, x[j]};
+    }
 }
 
 /* The inputs of layer l, its bias included, that a thread notes: the neurons that it owns. */
@@ -181,12 +192,12 @@ void mlp_finish_uses(const mlp_worker *self, const mlp_block *b)
     int begin, end;
     for (int l = 1; l < network->n_layers; l++) {
         own_inputs(self, l, &begin, &end);
-        if (schedule->buffers[l].tiles) mlp_clear_uses(&schedule->buffers[l].uses, begin, end);
+        if (schedule->buffers[l].tiles) clear_uses(&schedule->buffers[l].uses, begin, end);
     }
     if (!schedule->buffers[0].tiles) return;
     mlp_uses *uses = &schedule->buffers[0].uses;
     mlp_share(layer->n_in + 1, self->thread, self->n_threads, &begin, &end);
-    mlp_clear_uses(uses, begin, end);
+    clear_uses(uses, begin, end);
     for (int s = 0; s < b->n; s++)
         note(uses, &b->active[s], begin, end, b->rows + (ptrdiff_t)s * layer->stride, s);
 }
