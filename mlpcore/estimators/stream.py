@@ -88,10 +88,14 @@ class _StreamMLP:
         """
         loss = self._network.learn(x, y, self._rate(), self._weight(y, w), self.max_features)
         if not math.isfinite(loss):
-            raise Diverged(
-                f"training diverged at learning rate {self.learning_rate}: the loss is not "
-                "finite; expected a lower one, or None"
-            )
+            raise self._diverged()
+
+    def _diverged(self) -> Diverged:
+        """The error of a network whose losses or answers are not finite any more."""
+        return Diverged(
+            f"training diverged at learning rate {self.learning_rate}: loss or answers are not "
+            "finite; expected a new learner with a lower one, or None"
+        )
 
     def _weight(self, y: Any, w: float) -> float:
         """The weight of a sample."""
@@ -109,7 +113,7 @@ class _StreamMLP:
         return rate
 
     def predict_one(self, x: Any) -> Any:
-        """The answer to a sample."""
+        """The answer to a sample; errors are those of `learn_one`."""
         raise NotImplementedError
 
     # ---- many ------------------------------------------------------------------------
@@ -243,7 +247,10 @@ class StreamMLPClassifier(_StreamMLP, MiniBatchClassifier):  # type: ignore[misc
         outputs = self._network.predict(x)
         if outputs is None:
             return next(iter(self._network.labels), None)
-        return self._network.labels[outputs.argmax()]
+        best = outputs.argmax()
+        if not math.isfinite(outputs[best]):
+            raise self._diverged()
+        return self._network.labels[best]
 
     def predict_proba_one(self, x: Any) -> dict[Any, float]:
         """The probability of each known label, for a sample."""
@@ -251,7 +258,10 @@ class StreamMLPClassifier(_StreamMLP, MiniBatchClassifier):  # type: ignore[misc
         if outputs is None:
             return dict.fromkeys(labels, 1 / max(len(labels), 1))
         shares = outputs.astype(np.float64)
-        shares /= shares.sum()
+        total = shares.sum()
+        if not math.isfinite(total):
+            raise self._diverged()
+        shares /= total
         return dict(zip(labels, shares.tolist()))
 
     def predict_proba_many(self, X: Any) -> Any:
@@ -304,7 +314,11 @@ class StreamMLPRegressor(_StreamMLP, MiniBatchRegressor):  # type: ignore[misc]
     def predict_one(self, x: Any) -> float:
         """The number for a sample; 0 before the first has been learnt."""
         found = self._network.predict(x)
-        return 0.0 if found is None else float(found)
+        if found is None:
+            return 0.0
+        if not math.isfinite(found):
+            raise self._diverged()
+        return float(found)
 
     def _for_export(self) -> RegressorNetwork:
         network, scaling, (mean, deviation), names, _ = self._found()

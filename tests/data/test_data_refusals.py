@@ -129,6 +129,7 @@ REFUSED = [
     (lambda: written(b"a,label,class\n1,2,3"), "columns 'label' and 'class' may both hold labels"),
     (lambda: written(b"\n \n"), "it is empty"),
     (lambda: dataset.load("x" * 300), "File name too long"),
+    (lambda: dataset.load(os.fsdecode(b"\xe9")), "\\udce9': expected text in UTF-8"),
     *(
         (lambda bad=bad: written(f"{bad}\n".encode() * 2), f"set.csv: labels: {words}")
         for bad, words in (

@@ -1,6 +1,7 @@
 """Formats of data: each gives what its arrays give, and damage is refused in one line."""
 
 import io
+import os
 import re
 import shutil
 import struct
@@ -155,6 +156,8 @@ def test_a_damaged_file_is_named(path, damage):
 LABELS = {
     "text": ("abc", [0, 200, 30, 200, 8]),
     "whole": ((0, 7, 3), [0.5, 200, 30]),
+    "no number with an underscore": (("1_0", "10", "3"), [0.5, 200, 30]),
+    "no digit of another script": (("٣", "10", "3"), [0.5, 200, 30]),
     "more even than the ground": ((0, 7, 3), [0] * 44 + [9]),
 }
 
@@ -238,6 +241,12 @@ def test_pictures_by_class(tmp_path):
     assert [path.parent.name for path in pictures_in(folder / "test")] == list("001122")
     shutil.copytree(folder / "train" / "1", folder / "train" / "lost+found")
     assert load(folder).n_classes == 3
+    more = shutil.copytree(folder / "train" / "1", folder / "train" / "01")
+    assert "'01' and '1' would be one class" in refusal(load, folder)
+    more = more.rename(folder / "train" / os.fsdecode(b"\xe9"))
+    assert "expected text in UTF-8" in refusal(load, folder)
+    more.rename(folder / "train" / str(2**63))  # which 64 bits do not hold
+    assert load(folder / "train").classes == ("0", "1", "2", str(2**63))
     Image.fromarray(X[0, :4]).save(folder / "train" / "1" / "small.png")
     assert "small.png has 7 x 4 pixels: expected 7 x 7, as" in refusal(load, folder)
     shutil.rmtree(folder / "train")
