@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import math
 import secrets
+import sys
 from collections.abc import Collection, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -33,9 +34,8 @@ def _check_weight(name: str, weight: Any) -> None:
 
 def _rows(X: Any) -> list[dict[Any, Any]]:
     """The rows of a pandas.DataFrame, with their names."""
-    import pandas
-
-    if not isinstance(X, pandas.DataFrame):
+    pandas = sys.modules.get("pandas")
+    if pandas is None or not isinstance(X, pandas.DataFrame):
         raise InputError(f"X is {brief(X)}: expected a pandas.DataFrame")
     return X.to_dict("records")
 
@@ -137,9 +137,8 @@ class _StreamMLP:
 
     def predict_many(self, X: Any) -> Any:
         """The answers of `predict_one` for the rows of a pandas.DataFrame: a pandas.Series."""
-        import pandas
-
-        return pandas.Series([self.predict_one(x) for x in _rows(X)], X.index)
+        answers = [self.predict_one(x) for x in _rows(X)]
+        return sys.modules["pandas"].Series(answers, X.index)
 
     # ---- what is known ---------------------------------------------------------------
 
@@ -266,10 +265,8 @@ class StreamMLPClassifier(_StreamMLP, MiniBatchClassifier):  # type: ignore[misc
 
     def predict_proba_many(self, X: Any) -> Any:
         """The answers of `predict_proba_one` for the rows of a pandas.DataFrame: another one."""
-        import pandas
-
         rows = [self.predict_proba_one(x) for x in _rows(X)]
-        return pandas.DataFrame(rows, X.index, self.classes_)
+        return sys.modules["pandas"].DataFrame(rows, X.index, self.classes_)
 
     @property
     def classes_(self) -> list[Any]:

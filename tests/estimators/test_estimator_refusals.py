@@ -149,6 +149,7 @@ CALLS = [
     (again(X, Y, hidden_layer_sizes=4), r"\(35, 4, 3\)"),
     (fit(-254 * np.abs(X), Y, **DEFORMED), "^X holds -254: expected images in"),
     (lambda: StreamMLPClassifier(classes=range(256)).learn_one([1.0], "one more"), "at most 256"),
+    (lambda: StreamMLPClassifier().learn_many(X, Y), "^X is .*: expected a pandas.DataFrame"),
     (overflow, r"^X holds 3e\+38.*expected"),
     (fit(X, Y, class_weight={0: 0, 1: 0, 2: 0}), "class_weight: all weights are zero"),
     (fit(csr_matrix(X), Y, **DEFORMED), "^X is a sparse matrix: expected an array of images"),

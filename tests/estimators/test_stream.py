@@ -326,7 +326,6 @@ def test_many_at_once_are_the_same_bits(kind):
     assert found.to_dict() == {k + 5: single.predict_one(x) for k, x in enumerate(rows)}
     refused = [
         (X, y[:9], "y of 9"),
-        (X.to_numpy(), y, "expected a pandas.DataFrame"),
         (X.assign(n6=1), y, "max_features"),
         (X[:2], [y[0], None], "expected a"),
     ]
