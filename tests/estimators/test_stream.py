@@ -351,6 +351,7 @@ def test_rivers_checks_evaluation_and_clones():
     for learner in (StreamMLPClassifier(), StreamMLPRegressor()):
         checks.check_estimator(learner)
         learner.mutate({"learning_rate": 0.01})
+    StreamMLPClassifier().mutate({"class_weight": {"a": 2.0}})
     data, model = datasets.Phishing(), StreamMLPClassifier()
     assert evaluate.progressive_val_score(data, model, metrics.Accuracy()).get() > 0.85
     model = preprocessing.StandardScaler() | Tuned()
