@@ -45,6 +45,7 @@ class _StreamMLP:
     """The base class of the learners of streams. `StreamMLPClassifier` documents it."""
 
     _mutable_attributes = frozenset({"learning_rate", "max_features"})  # River asks
+    class_weight = None  # without a type, so that no parameter precedes the others
 
     hidden_layer_sizes: int | Sequence[int] | str = (50,)
     learning_rate: float | None = None
@@ -86,7 +87,8 @@ class _StreamMLP:
         Diverged
             When the network has become useless, because the learning rate is too high.
         """
-        loss = self._network.learn(x, y, self._rate(), self._weight(y, w), self.max_features)
+        weight, limits = self._weight(y, w), (self.max_features, self.class_weight == "balanced")
+        loss = self._network.learn(x, y, self._rate(), weight, *limits)
         if not math.isfinite(loss):
             raise self._diverged()
 
@@ -191,8 +193,9 @@ class StreamMLPClassifier(_StreamMLP, MiniBatchClassifier):  # type: ignore[misc
         Seed of the initial weights, 0 to 2**64 - 1. None draws one.
     classes : sequence of hashable or None, default=None
         Labels known in advance. Others can still appear: 256 in all.
-    class_weight : dict or None, default=None
-        Factors of the weights of samples, by label; 1 for labels that it lacks.
+    class_weight : dict, "balanced" or None, default=None
+        Factors of the weights of samples, by label; 1 for labels that it lacks. "balanced" is
+        n / (k m) for each sample, the last of n of k classes so far, and of m of its own.
 
     Attributes
     ----------
@@ -218,15 +221,15 @@ class StreamMLPClassifier(_StreamMLP, MiniBatchClassifier):  # type: ignore[misc
     _mutable_attributes = _StreamMLP._mutable_attributes | {"class_weight"}
 
     classes: Collection[Hashable] | None = None
-    class_weight: Mapping[Any, float] | None = None
+    class_weight: Mapping[Any, float] | str | None = None  # type: ignore[assignment]
 
     def _labels(self) -> Collection[Hashable]:
         labels, weights = self.classes, self.class_weight
         # The order of a set of texts differs from process to process.
         if isinstance(labels, str | set | frozenset) or not isinstance(labels, Collection | None):
             raise InputError(f"classes {labels!r}: expected a list of labels or None")
-        self._weight(None, 1.0)  # refuses what is no dictionary
-        for label in weights or ():
+        self._weight(None, 1.0)  # refuses what is neither
+        for label in weights if isinstance(weights, Mapping) else ():
             self._weight(label, 1.0)
         return () if labels is None else list(labels)
 
@@ -235,8 +238,12 @@ class StreamMLPClassifier(_StreamMLP, MiniBatchClassifier):  # type: ignore[misc
         w, weights = super()._weight(y, w), self.class_weight
         if weights is None or not isinstance(y, Hashable):
             return w
+        if isinstance(weights, str) and weights == "balanced":
+            return w
         if not isinstance(weights, Mapping):
-            raise InputError(f"class_weight {weights!r}: expected a dictionary of weights or None")
+            raise InputError(
+                f"class_weight {weights!r}: expected a dictionary of weights, 'balanced' or None"
+            )
         factor = weights.get(y, 1.0)
         _check_weight(f"class_weight of {y!r}", factor)
         return float(w) * float(factor)

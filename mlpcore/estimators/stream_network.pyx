@@ -129,7 +129,8 @@ cdef class Model:
     cdef float[:, ::1] linear, squares, counts  # as in `mlp_mixture`, as the following
     cdef float[::1] further
     cdef double[::1] progress  # the shares, steps and error
-    cdef list arrays  # these six
+    cdef double[::1] samples  # (n_out,): how many of each class were learnt
+    cdef list arrays  # these seven
     cdef Py_ssize_t n_in
     cdef int32_t[::1] active  # buffers, as the following
     cdef float[::1] values, rates, sums
@@ -146,9 +147,10 @@ cdef class Model:
             *(np.zeros((n_in + 1, n), np.float32) for n in (n_out, n_out, 1)),
             np.zeros(sum(hidden) + len(hidden) + 1, np.float32),
             np.array(3 * [1.0 / 3.0] + [0.0, 1.0]),
+            np.zeros(n_out),
         ]
         self.table, self.linear, self.squares, self.counts, *rest = self.arrays
-        self.further, self.progress = rest
+        self.further, self.progress, self.samples = rest
         self.row = np.zeros(n_in + 1, np.float32)
         self.row[n_in] = 1.0
         self.active = np.empty(n_in + 1, np.int32)
@@ -177,6 +179,7 @@ cdef class Model:
         copy_rows(other.counts, self.counts)
         memcpy(&self.further[0], &other.further[0], sizeof(float) * self.further.shape[0])
         memcpy(&self.progress[0], &other.progress[0], sizeof(double) * self.progress.shape[0])
+        memcpy(&self.samples[0], &other.samples[0], sizeof(double) * other.samples.shape[0])
 
     cdef statistics *known(self, Py_ssize_t column) noexcept:
         return <statistics *>&self.table[column, 0]
@@ -226,6 +229,13 @@ cdef class Model:
         result.weights[-1] = np.hstack([share * own.weights[-1], rest, -rest])
         result.biases[-1] = share * own.biases[-1]
         return result
+
+    cdef double balance(self, Py_ssize_t code) noexcept:
+        """The weight n / (k m) of a sample: of n in k classes so far, its own has m."""
+        cdef Py_ssize_t k, present = 0
+        for k in range(self.samples.shape[0]):
+            present += self.samples[k] > 0.0
+        return (self.progress[STEPS] + 1.0) / (present * self.samples[code])
 
     cdef (double, double) targets(self) noexcept:
         """The mean and the deviation of a regressor's targets."""
@@ -288,10 +298,10 @@ cdef class StreamNetwork:
 
     # ---- one sample ------------------------------------------------------------------
 
-    def learn(self, x, y, double rate, double weight, max_features):
+    def learn(self, x, y, double rate, double weight, max_features, bint balanced):
         """Learn a sample, and return its loss, which is not finite if the network is ruined.
 
-        A rate of 0 is that of `mlp_mixture_step`.
+        A rate of 0 is that of `mlp_mixture_step`. `balanced` gives all classes the same weight.
 
         Raises
         ------
@@ -302,7 +312,7 @@ cdef class StreamNetwork:
         cdef double loss
         self._check_answer(sample, y, self.codes)
         while not self._step(sample, 0 if self.numeric else self.codes.get(y, N_LABELS), rate,
-                             weight, &loss):
+                             weight, balanced, &loss):
             self._exclusively(self._add, sample.features, y, max_features)
             sample.features = self._find(sample.features.names, sample.features.named)
         return loss
@@ -337,8 +347,8 @@ cdef class StreamNetwork:
 
     # Nothing in the following three functions runs Python code, so they are atomic.
 
-    cdef bint _step(self, Sample sample, Py_ssize_t code, double rate, float weight,
-                    double *loss) noexcept:
+    cdef bint _step(self, Sample sample, Py_ssize_t code, double rate, double weight,
+                    bint balanced, double *loss) noexcept:
         """Learn a sample if all its names and its label are known."""
         cdef Features features = sample.features
         cdef Model model = self.model
@@ -354,8 +364,11 @@ cdef class StreamNetwork:
             known = model.known(model.n_in)
             known[0] = learnt(known[0], sample.target, model.progress[STEPS] + 1.0)
             target = <float>scaled(known, sample.target, model.progress[STEPS] + 1.0)
+        model.samples[code] += 1.0
+        if balanced:
+            weight *= model.balance(code)
         wanted.label, wanted.values = <int>code, &target
-        loss[0] = model.stepper.learn(&model.c, &model.row[0], &wanted, rate, weight)
+        loss[0] = model.stepper.learn(&model.c, &model.row[0], &wanted, rate, <float>weight)
         return True
 
     cdef bint _predict(self, Sample sample, float[::1] outputs) noexcept:

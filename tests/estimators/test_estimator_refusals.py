@@ -62,7 +62,7 @@ PARAMETERS = {
         "hidden_layer_sizes": [(0,), "wide"],
         "learning_rate": [0, "fast"],
         "classes": [3, "ab", {"a", "b"}, [[1]], range(257)],
-        "class_weight": ["balanced", np.eye(2), {1: -1.0}, {1: "2"}, {1: math.nan}],
+        "class_weight": ["fair", np.eye(2), {1: -1.0}, {1: "2"}, {1: math.nan}],
         "max_features": [0],
         "seed": [-1],
     },
@@ -244,7 +244,7 @@ def test_a_refused_sample_of_a_stream_teaches_nothing(before, x, other, words):
 
 @pytest.mark.parametrize(
     "name, value",
-    [("max_features", "few"), ("class_weight", "balanced"), ("class_weight", {1: -1})],
+    [("max_features", "few"), ("class_weight", "fair"), ("class_weight", {1: -1})],
 )
 def test_attributes_of_a_stream_that_were_changed(name, value):
     model = StreamMLPClassifier(classes=np.arange(2))

@@ -132,6 +132,7 @@ class Oracle:
         states, outputs, mixed = self.forward(x)
         length = states[0] @ states[0]  # with the bias's 1
         rate = self.rate or 0.1 * min(1, (3 / length) ** 0.5)
+        w = min(w, max(1, 4 / (rate * length)))
         if self.loss == "cross-entropy":
             found = [each[y] for each in outputs]
             own, linear = (each - np.eye(len(mixed))[y] for each in outputs[::2])
@@ -162,18 +163,24 @@ class Oracle:
             self.counts[i] += turn
 
 
-@pytest.mark.parametrize("kind", [StreamMLPClassifier, StreamMLPRegressor])
+@pytest.mark.parametrize(
+    "kind, settings",
+    [
+        (StreamMLPClassifier, {"classes": range(4)}),
+        (StreamMLPClassifier, {"classes": range(4), "class_weight": "balanced"}),
+        (StreamMLPRegressor, {}),
+    ],
+)
 @pytest.mark.parametrize(
     "hidden, rate", [((), None), ((20,), None), ((20, 10), None), ((8,), 0.05)]
 )
-def test_it_learns_as_a_program_in_float64(kind, hidden, rate):
+def test_it_learns_as_a_program_in_float64(kind, settings, hidden, rate):
     """Names are dense, often missing, rarely missing, far from 0, and only present."""
     rng, slopes, means = np.random.default_rng(7), np.array([1, 1, 0, -1, 0]), [0, 0, 3, 50, 0]
-    labels = {"classes": range(3)} if kind is StreamMLPClassifier else {}
-    oracle = Oracle(6, hidden, len(labels and range(3)), rate)
-    model = kind(hidden, rate, **labels)
+    labels, seen = settings.get("classes", ()), np.zeros(3)
+    oracle, model = Oracle(6, hidden, len(labels), rate), kind(hidden, rate, **settings)
     for step in range(400):
-        y = int(rng.integers(3))
+        y = int(rng.choice(3, p=[0.7, 0.25, 0.05]))
         x = dict(enumerate((rng.normal(size=5) + y * slopes + means).tolist()))
         x[5] = 1.0
         absent = rng.random(6) < [0, 0.6, 0.1, 0.7, 0, 0.8 - 0.2 * y]
@@ -183,7 +190,9 @@ def test_it_learns_as_a_program_in_float64(kind, hidden, rate):
             np.testing.assert_allclose(found, oracle.predict(x), rtol=0, atol=1e-5)
         w = float(rng.choice([0, 0.5, 1]))
         model.learn_one(x, y, w)
-        oracle.learn(x, y, w)
+        seen[y] += 1
+        balance = seen.sum() / (np.sum(seen > 0) * seen[y]) if "class_weight" in settings else 1
+        oracle.learn(x, y, w * balance)
 
 
 def test_the_seed_decides():
@@ -306,6 +315,11 @@ def test_weights_of_classes_and_seeds_that_are_drawn():
     for x, y in zip(*clouds()):
         by_hand.learn_one(named(x), y, w=0.5 if y == "a" else 1.0)
     assert predictions(model) == predictions(by_hand)
+    by_hand, labels = StreamMLPClassifier(), []
+    for x, y in zip(*clouds()):  # of labels that come one by one
+        labels.append(y)
+        by_hand.learn_one(named(x), y, w=len(labels) / (len(set(labels)) * labels.count(y)))
+    assert predictions(learnt(class_weight="balanced")) == predictions(by_hand)
     assert predictions(learnt(seed=None)) != predictions(learnt(seed=None))
 
 
