@@ -2,6 +2,7 @@
 
 import math
 import pickle
+import sqlite3
 import subprocess
 import sys
 from collections import UserDict, namedtuple
@@ -51,6 +52,11 @@ def test_it_learns_what_can_be_learnt():
     assert model.predict_one({}) == "a"
 
 
+#: Rows of SQLite, which have `keys` and are no mappings.
+ROWS, NAMES = sqlite3.connect(":memory:"), ", ".join(f"? n{i}" for i in range(5))
+ROWS.row_factory = sqlite3.Row
+
+
 @pytest.mark.parametrize(
     "make, like",
     [
@@ -58,6 +64,7 @@ def test_it_learns_what_can_be_learnt():
         (lambda row: UserDict(named(row)), named),
         (lambda row: named(row.astype(object)), named),
         (lambda row: namedtuple("Row", named(row))(*row), named),
+        (lambda row: ROWS.execute(f"select {NAMES}", row.tolist()).fetchone(), named),
         (lambda row: np.array([tuple(row)], [(name, float) for name in named(row)])[0], named),
         (tuple, np.array),
         (lambda row: [Decimal(value) for value in row], np.array),
