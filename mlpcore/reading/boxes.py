@@ -69,14 +69,20 @@ def find_quads(dark: UInt8Array) -> tuple[Float64Array, float]:
     rows, columns = dark.shape
     light = 255 - cv2.dilate(dark, np.ones((3, 3), np.uint8))
     contours, tree = cv2.findContours(light, cv2.RETR_CCOMP, cv2.CHAIN_APPROX_SIMPLE)
-    hulls = []
+    hulls, n_cut = [], []
     for contour, (_, _, _, parent) in zip(contours, [] if tree is None else tree[0]):
         left, top, width, height = cv2.boundingRect(contour)
-        is_inside = 0 < left < columns - width and 0 < top < rows - height
-        if parent < 0 and min(width, height) >= MIN_SIDE and is_inside:
+        cut = (left == 0) + (top == 0) + (left + width == columns) + (top + height == rows)
+        if parent < 0 and min(width, height) >= MIN_SIDE and cut < 2:
             hull = cv2.convexHull(contour)
             if cv2.contourArea(contour) >= FILLED * cv2.contourArea(hull):
                 hulls.append(hull)
+                n_cut.append(cut)
+    areas, is_whole = np.array([*map(cv2.contourArea, hulls)]), np.array(n_cut) == 0
+    if is_whole.any():
+        ratio = areas[:, None] / areas[is_whole]
+        is_whole |= np.any((ratio > WHOLE) & (WHOLE * ratio < 1), axis=1)
+    hulls, areas = [hull for hull, whole in zip(hulls, is_whole) if whole], areas[is_whole]
     if not hulls:
         return np.zeros((0, 4, 2)), 0.0
     # The fourth power of a side's direction is the same for all sides of a rectangle.
@@ -84,10 +90,14 @@ def find_quads(dark: UInt8Array) -> tuple[Float64Array, float]:
     angle = np.angle(np.sum(np.sum(sizes, axis=1) * np.exp(4j * np.radians(turns)))) / 4
     turning = np.array([[np.cos(angle), -np.sin(angle)], [np.sin(angle), np.cos(angle)]])
     corners = []
-    for hull in hulls:
-        x, y = (hull[:, 0] @ turning).T
+    for hull, area in zip(hulls, areas):
+        x, y = points = (hull[:, 0] @ turning).T
         ends = (x + y).argmin(), (x - y).argmax(), (x + y).argmax(), (x - y).argmin()
-        corners.append(hull[list(ends), 0])
+        spanned, (left, top), (right, bottom) = hull[list(ends), 0], points.min(1), points.max(1)
+        if cv2.contourArea(spanned) < STRAIGHT * area:  # corners are round
+            spanned = np.array([[left, top], [right, top], [right, bottom], [left, bottom]])
+            spanned = spanned @ turning.T
+        corners.append(spanned)
     quads = np.array(corners, float)
     sides = np.linalg.norm(np.roll(quads, -1, axis=1) - quads, axis=2)
     (x, y), (u, v) = (quads[:, 2] - quads[:, 0]).T, (quads[:, 3] - quads[:, 1]).T
@@ -95,7 +105,8 @@ def find_quads(dark: UInt8Array) -> tuple[Float64Array, float]:
         sides[:, :2], sides[:, 2:]
     )
     chosen = alike.all(axis=1) & (sides.min(axis=1) >= MIN_SIDE)
-    chosen &= (x * v - y * u) / 2 >= STRAIGHT * np.array([cv2.contourArea(hull) for hull in hulls])
+    ratio = (x * v - y * u) / 2 / areas
+    chosen &= (ratio >= STRAIGHT) & (STRAIGHT * ratio <= 1)
     return quads[chosen], float(np.degrees(angle))
 
 
@@ -144,7 +155,8 @@ def _rectangles(dark: UInt8Array) -> AnyArray:
     """The rectangles (n, 4) that level ink encloses: left, top, right and bottom."""
     quads = find_quads(dark)[0]
     # They lie a pixel inside of lines, and end with their last pixel.
-    return np.concatenate([quads.min(axis=1) - 1, quads.max(axis=1) + 2], axis=1).astype(int)
+    ends = np.concatenate([quads.min(axis=1) - 1, quads.max(axis=1) + 2], axis=1).astype(int)
+    return ends.clip(0, dark.shape[::-1] * 2)
 
 
 def in_lines(boxes: Sequence[Box]) -> list[list[int]]:

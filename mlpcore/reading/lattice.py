@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from itertools import pairwise
 from typing import NamedTuple
 
 import cv2
@@ -191,13 +190,9 @@ def complete(
     lattices = find_lattices(boxes[:, [[0, 1], [2, 1], [2, 3], [0, 3]]].astype(float))
     lines = _lines(boxes, ink, page)
     if is_known:
-        if lattices[0].shape == (1, 1) and columns and rows:
-            cells = _divided(Box(*boxes[lattices[0].members[0]].tolist()), columns, rows)
-        else:
-            cells = _completed(lattices[0], boxes, lines, page, (rows, columns))
-        if min(map(_side, cells)) < LEAST:
-            raise InputError("shows a grid of boxes without pixels: expected fewer columns or rows")
-        return cells
+        if lattices[0].shape == (1, 1) != (rows, columns):
+            raise _other_shape((1, 1), (rows, columns))
+        return _completed(lattices[0], boxes, lines, page, (rows, columns))
     cells, taken = [], np.zeros_like(page)
     for lattice in lattices:
         if len(lattice.members) >= max(FEW, HALF * np.prod(lattice.shape)):
@@ -215,17 +210,6 @@ def complete(
 def _side(cell: Cell) -> int:
     """The shorter side of a cell."""
     return min(cell.box.width, cell.box.height)
-
-
-def _divided(frame: Box, columns: int, rows: int) -> list[Cell]:
-    """The boxes of a frame without lines in it."""
-    x = np.linspace(frame.left, frame.right, columns + 1).round().astype(int).tolist()
-    y = np.linspace(frame.top, frame.bottom, rows + 1).round().astype(int).tolist()
-    return [
-        Cell(Box(left, top, right, bottom), False)
-        for top, bottom in pairwise(y)
-        for left, right in pairwise(x)
-    ]
 
 
 def _completed(

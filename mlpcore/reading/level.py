@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 import cv2
 import numpy as np
+from scipy.spatial import KDTree
 
 from mlpcore.data.ink import Ink, find_lines, page_ink, reduced
 from mlpcore.reading.boxes import drawn_boxes, find_quads
@@ -18,6 +19,10 @@ MANY, FEW = 8, 4
 #: The share of a box's side to which corners fit a homography, and smooth shifts from it. The least
 #: share of them that do.
 FITTED, FITTING = 0.15, 0.6
+
+#: Dots are no larger than this share of the page's longer side, and joined if they are nearer to
+#: each other than so many times their usual distance.
+DOT, REACH = 1 / 60, 1.5
 
 #: The deviation of the Gaussian, in boxes, that smoothes by how much they are off.
 SMOOTH = 0.7
@@ -37,7 +42,7 @@ STEP, LONGEST = 16, 1.6
 MAX_ANGLE, ANGLE, FINE_ANGLE, SKEW_SIDE = 7.0, 0.5, 0.1, 700
 
 #: The side at which the sheet is looked for, and the least of a page that has ground around it.
-SHEET_SIDE, LEAST = 600, 100
+SHEET_SIDE, LEAST = 600, 60
 
 #: The least share of the border that is ground, and that the sheet covers of the picture, of its
 #: convex hull, and with light within the hull.
@@ -140,6 +145,8 @@ def _levelled(grey: UInt8Array, sheet: UInt8Array | None, factor: int = 1) -> Le
     if fit is None:  # the lines of forms are often paler than what is written
         fit = _fit(*find_quads(ink.faint.strokes), grey.shape)
     if fit is None:
+        fit = _fit(*find_quads(_joined(ink.strokes)), grey.shape)
+    if fit is None:
         matrix, bend = _turning(angle if len(quads) >= FEW else _skew(ink.values)), None
     else:
         matrix, bend = fit
@@ -155,6 +162,19 @@ def _levelled(grey: UInt8Array, sheet: UInt8Array | None, factor: int = 1) -> Le
         known = known[(known[:, :2] < known[:, 2:]).all(axis=1)]
     boxes = drawn_boxes(ink, known)
     return Level(ink, page, source / np.float32(factor), known, boxes, sheet is not None)
+
+
+def _joined(dark: UInt8Array) -> UInt8Array:
+    """Ink (h, w) whose dots and dashes are joined to level and upright lines."""
+    _, labels, stats, centres = cv2.connectedComponentsWithStats(dark)
+    is_dot = np.max(stats[:, 2:4], axis=1) <= DOT * max(dark.shape)
+    if is_dot.sum() < 2:
+        return dark
+    dots = dark * is_dot[labels]
+    pitch = np.median(KDTree(centres[is_dot]).query(centres[is_dot], 2)[0][:, 1])
+    for size in ((1, round(REACH * pitch)), (round(REACH * pitch), 1)):
+        dark = dark | cv2.morphologyEx(dots, cv2.MORPH_CLOSE, np.ones(size, np.uint8))
+    return dark
 
 
 class _Bend(NamedTuple):

@@ -21,7 +21,6 @@ from mlpcore.data.ink import (
 )
 from mlpcore.reading.boxes import in_lines, quantile
 from mlpcore.reading.segmentation import UNKNOWN, Field, marks_of_line, number_field
-from mlpcore.typing import AnyArray
 
 #: The ink of a stroke is more than this share of the way from the ground to its middle. With much
 #: less, the two lines of a steep hook become one.
@@ -122,7 +121,7 @@ def _is_near(k: int, digits: Sequence[int], components: Components, reach: float
 
 
 def _text_lines(boxes: Sequence[Box], height: float) -> list[list[int]]:
-    """The numbers of pieces in lines, which may rise or fall a little."""
+    """The numbers of pieces in lines."""
     left, top, right, bottom = np.array(boxes).T
     middle = (left + right) / 2
     common = np.minimum.outer(bottom, bottom) - np.maximum.outer(top, top)
@@ -133,11 +132,8 @@ def _text_lines(boxes: Sequence[Box], height: float) -> list[list[int]]:
     linked = beside & (nearest == nearest.min(axis=1, keepdims=True))
     n_chains, chain = connected_components(linked, directed=False)
     members = [np.flatnonzero(chain == k) for k in range(n_chains)]
-    slope = _slope([(middle[each], (top + bottom)[each] / 2) for each in members], height)
-    shift = np.rint(slope * middle)
-    upper, lower = top - shift, bottom - shift
     around = [
-        Box(*map(int, (left[k].min(), np.median(upper[k]), right[k].max(), np.median(lower[k]))))
+        Box(*map(int, (left[k].min(), np.median(top[k]), right[k].max(), np.median(bottom[k]))))
         for k in members
     ]
     result = []
@@ -145,13 +141,6 @@ def _text_lines(boxes: Sequence[Box], height: float) -> list[list[int]]:
         numbers = np.concatenate([members[k] for k in line])
         result.append(numbers[np.argsort(middle[numbers])].tolist())
     return result
-
-
-def _slope(chains: Sequence[tuple[AnyArray, AnyArray]], height: float) -> float:
-    """By how much lines fall to the right: that of the longest chains of digits."""
-    long = [(x, y) for x, y in chains if len(x) > 2 and np.ptp(x) > 3 * height]
-    slopes = [np.polyfit(x, y, 1)[0] for x, y in long]
-    return float(np.average(slopes, weights=[np.ptp(x) for x, _ in long])) if long else 0.0
 
 
 def _words(line: Sequence[int], boxes: Sequence[Box], height: float) -> list[list[int]]:

@@ -91,6 +91,15 @@ def test_a_dark_border(width, dark):
     assert read(bordered, NETWORK).text.replace("?", "") == "0123"
 
 
+@pytest.mark.parametrize("width", [3, 8])
+def test_a_dark_border_of_a_strip(width):
+    digits = np.tile(number(CLEAR[:4], np.random.default_rng(0), angle=0), 2)
+    middle = len(digits) // 2
+    strip = lit(scan(digits[middle - 35 : middle + 35]))
+    found = read(np.pad(strip, width, constant_values=0), NETWORK)
+    assert found.text.replace("?", "").replace(" ", "") == "01230123"
+
+
 @pytest.mark.parametrize("scale", [0.6, 3.0])
 def test_from_150_to_600_dpi(scale):
     """3.0 makes a page that is reduced before boxes are found, whose corners are those of all."""
@@ -111,6 +120,31 @@ def test_noise_leaves_holes_in_lines(line, lost):
 def test_boxes_that_the_border_cuts():
     ink, centres, columns = page("table")
     check_places(read(scan(ink)[:, :-62]), centres, columns)
+
+    check_places(read(scan(ink)[62:, 55:-68]), centres - (55, 62), columns)
+
+
+@pytest.mark.parametrize("kind", ["dotted", "rounded"])
+@pytest.mark.parametrize("scale", [1, 2])
+def test_boxes_without_straight_corners(kind, scale):
+    """Lines of dots, and rounded boxes."""
+    gap = {"dotted": 0, "rounded": 10}[kind]
+    box, gaps = (50 * scale, 44 * scale), (gap * scale, 12 * scale)
+    ink, centres = form([None] * 40, 10, np.random.default_rng(1), box, gaps, 2 * scale)
+    y, x = np.indices(ink.shape)
+    if kind == "dotted":
+        ink *= (x + y) % (6 * scale) < 2 * scale
+    else:
+        ink[:] = 0
+        for at in centres:
+            over = np.abs(np.stack([x, y], axis=2) - at) - np.subtract(box, 20 * scale) / 2
+            ink[np.abs(np.hypot(*over.clip(0).transpose(2, 0, 1)) - 10 * scale) < scale] = 1
+    for digit, (x, y) in zip(CLEAR * 4, centres.astype(int)):
+        strokes = written(digit, 26 * scale)
+        put(ink, strokes, x - strokes.shape[1] // 2, y - strokes.shape[0] // 2)
+    found = read(scan(ink), NETWORK)
+    check_places(found, centres, 10, within=5 * scale)
+    assert np.mean([each.answer for each in found.digits] == np.tile(range(10), 4)) > 0.9
 
 
 def test_empty_boxes_and_text():
@@ -209,7 +243,7 @@ def test_a_grid_of_another_size_is_refused(options, expected):
     with pytest.raises(InputError, match="shows no lines: expected a grid of drawn boxes"):
         read(scan(np.zeros((300, 400))), **options)
     frame, _ = form([None], 1, np.random.default_rng(0), box=(80, 80))
-    with pytest.raises(InputError, match="boxes without pixels: expected fewer columns or rows"):
+    with pytest.raises(InputError, match="shows a grid of 1 columns and 1 rows"):
         read(scan(frame), columns=60, rows=1)
 
 
