@@ -2,12 +2,14 @@
 
 import sys
 
+import numpy as np
 from msgspec.structs import replace
 
 from mlpcore.data.pixels import MNIST_PIXELS
 from mlpcore.data.summary import DataSummary
+from mlpcore.evaluation.evaluation import Evaluation
 from mlpcore.network.architecture import PRESETS
-from mlpcore.report.results import result_table
+from mlpcore.report.results import report, result_table
 from mlpcore.report.tables import duration, escape, markdown_table, text_table
 from mlpcore.training.config import TrainingConfig
 from mlpcore.training.state import EpochMetrics, TrainingState
@@ -28,6 +30,13 @@ def test_the_papers_row_stands_beside_ours():
         head, ours = result_table(TrainingConfig(PRESETS["net1"]), replace(MNIST, **change), state)
         assert head[1].endswith(" error for best validation") and head[2:] == ("time", "weights")
         assert ours == ("net1, 3 epochs", "1.30 %", "1.5 h", "1.34 M")
+
+
+def test_a_report_shows_names_of_classes_as_they_are():
+    data = replace(MNIST, classes=("a_b", "<i>", "*"), n_classes=3)
+    state = TrainingState(None, None, [EpochMetrics(1, 1e-3, 60_000, 3, 0, 0.1, 0, 0, 0, 1, 0)])
+    found = report(TrainingConfig((4,)), data, state, "", Evaluation.of(np.eye(3), np.arange(3)))
+    assert r"- 3 classes: a\_b, \<i\>, \*" in found.splitlines()
 
 
 def test_a_narrow_terminal_breaks_no_word(monkeypatch):
