@@ -79,10 +79,10 @@ def find_quads(dark: UInt8Array) -> tuple[Float64Array, float]:
                 hulls.append(hull)
                 n_cut.append(cut)
     areas, is_whole = np.array([*map(cv2.contourArea, hulls)]), np.array(n_cut) == 0
-    if is_whole.any():
-        ratio = areas[:, None] / areas[is_whole]
-        is_whole |= np.any((ratio > WHOLE) & (WHOLE * ratio < 1), axis=1)
-    hulls, areas = [hull for hull, whole in zip(hulls, is_whole) if whole], areas[is_whole]
+    # One that an edge of the picture cuts counts if it is about as large as a whole one.
+    whole = np.sort(areas[is_whole])
+    is_whole |= np.searchsorted(whole, areas * WHOLE) < np.searchsorted(whole, areas / WHOLE)
+    hulls, areas = [hulls[k] for k in np.flatnonzero(is_whole)], areas[is_whole]
     if not hulls:
         return np.zeros((0, 4, 2)), 0.0
     # The fourth power of a side's direction is the same for all sides of a rectangle.

@@ -190,7 +190,7 @@ def complete(
     lattices = find_lattices(boxes[:, [[0, 1], [2, 1], [2, 3], [0, 3]]].astype(float))
     lines = _lines(boxes, ink, page)
     if is_known:
-        if lattices[0].shape == (1, 1) != (rows, columns):
+        if lattices[0].shape == (1, 1) and {rows, columns} - {1, None}:
             raise _other_shape((1, 1), (rows, columns))
         return _completed(lattices[0], boxes, lines, page, (rows, columns))
     cells, taken = [], np.zeros_like(page)
