@@ -94,7 +94,7 @@ class Deforming(ABC):
     def take(
         self, array: BackendArray, rows: BackendArray, out: BackendArray | None = None
     ) -> BackendArray:
-        """Rows (m, ...) of an array that `put` returned, which may be `BytesOnDisk`.
+        """Rows (m, ...) of an array that `put` returned, which may be such as `BytesOnDisk`.
 
         `rows` is (m,) int32. The result is `out` if given, else a new array where `put` would have
         put it.

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -30,7 +30,7 @@ from mlpcore.data.pixels import (
     range_of,
     to_range,
 )
-from mlpcore.data.strokes import add_strokes
+from mlpcore.data.strokes import draw_strokes
 from mlpcore.errors import InputError, brief, shown
 from mlpcore.typing import AnyArray, ArrayLike, Float32Array, StrPath, UInt8Array
 
@@ -50,20 +50,38 @@ MEMORY = "arrays in memory"
 class Images:
     """Images (n, height, width), float32, made of their pixels when a slice or numbers take some.
 
+    `drawn` are images (m, height, width) in [-1, 1] in place of some of them, behind the place (n,)
+    of each image there, or -1. `convert`, if it is given, makes images of pixels by their record.
+
     >>> load(name="digits").test_set[:3].shape
     (3, 29, 29)
     """
 
     stored: AnyArray
     pixels: PixelSpec
+    drawn: tuple[AnyArray, Float32Array] | None = None
+    convert: Callable[[AnyArray, PixelSpec], AnyArray] | None = None
+
+    dtype = np.dtype(np.float32)
 
     @property
     def shape(self) -> tuple[int, ...]:
         """Lengths along the axes."""
         return len(self.stored), *self.pixels.image_shape
 
+    def __len__(self) -> int:
+        return len(self.stored)
+
     def __getitem__(self, rows: Any) -> Any:
-        return to_range(self.pixels.to_images(self.stored[rows]), self.pixels.input_range)
+        stored, spec = self.stored[rows], self.pixels
+        if self.convert is None:
+            images = to_range(spec.to_images(stored), spec.input_range)
+        else:
+            images = np.asarray(self.convert(stored, spec))
+        if self.drawn is not None:
+            places, drawn = self.drawn[0][rows], self.drawn[1]
+            images[places >= 0] = to_range(drawn[places[places >= 0]], spec.input_range)
+        return images
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -92,6 +110,8 @@ class Dataset:
         A line that the user should see, such as why this is not MNIST. Mostly empty.
     held_out : int
         0, or the number of test images if they are from the end of the training set (`hold_out`).
+    drawn : tuple or None
+        Training images in place of those that pixels make (`with_strokes`), as `Images` has them.
     """
 
     name: str
@@ -105,6 +125,7 @@ class Dataset:
     similar_labels: tuple[int, ...] = ()
     notice: str = ""
     held_out: int = 0
+    drawn: tuple[AnyArray, Float32Array] | None = None
 
     @classmethod
     def from_arrays(
@@ -185,7 +206,7 @@ class Dataset:
     @property
     def train_set(self) -> Images:
         """Training images, of which those are made that are taken."""
-        return Images(self.train_pixels, self.pixels)
+        return Images(self.train_pixels, self.pixels, self.drawn)
 
     @property
     def test_set(self) -> Images:
@@ -249,19 +270,20 @@ class Dataset:
             test_pixels=self.train_pixels[rest:],
             test_labels=self.train_labels[rest:],
             held_out=n,
+            drawn=self.drawn and (self.drawn[0][:rest], self.drawn[1]),
         )
 
     def with_strokes(self, share: float, seed: int) -> Dataset:
-        """Return the data with `add_strokes` on a share of the training images of 1 and 7.
+        """Return the data with `draw_strokes` on a share of the training images of 1 and 7.
 
         An InputError is raised when the share is not 0, and the classes lack 1 or 7.
         """
         if not share:
             return self
-        images, test = map(self.pixels.to_images, (self.train_pixels, self.test_pixels))
-        images = add_strokes(images, self.train_labels, self.classes, share, seed)
-        pixels = PixelSpec(self.image_shape, self.image_shape, (-1.0, 1.0), whole=False)
-        return dataclasses.replace(self, train_pixels=images, test_pixels=test, pixels=pixels)
+        images, places = self.as_inputs().train_set, np.full(len(self.train_labels), -1, np.int32)
+        numbers, drawn = draw_strokes(images, self.train_labels, self.classes, share, seed)
+        places[numbers] = np.arange(len(numbers))
+        return dataclasses.replace(self, drawn=(places, drawn))
 
     def as_inputs(self, input_range: InputRange = "signed") -> Dataset:
         """Return the data with images in a network's range; an InputError if there is none such."""

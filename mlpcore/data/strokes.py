@@ -64,24 +64,26 @@ TICK, TICK_SLANT = (0.1, 0.55), (-0.2, 1.0)
 SHARE_WITH_WAVE, SHARE_WITH_TICK, SHARE_WITH_BAR = 0.5, 0.8, 0.9
 
 
-def add_strokes(
-    images: Float32Array, labels: UInt8Array, classes: Sequence[Any], share: float, seed: int
-) -> Float32Array:
-    """A copy of images (n, h, w) in [-1, 1], in which a share of the ones and sevens has strokes.
+def draw_strokes(
+    images: Any, labels: UInt8Array, classes: Sequence[Any], share: float, seed: int
+) -> tuple[AnyArray, Float32Array]:
+    """Strokes on a share of the ones and sevens: the indices (m,), and these images (m, h, w).
 
-    `classes` says what the labels (n,) stand for; an InputError if they lack 1 or 7. The seed and
-    the index of an image decide on its strokes.
+    `images` are (n, h, w) float32 in [-1, 1], or such as `Dataset.train_set`. `classes` says what
+    the labels (n,) stand for; an InputError if they lack 1 or 7. The seed and the index of an
+    image decide on its strokes.
     """
     one, seven = label_of_one_and_seven(classes)
-    result = images.copy()
+    numbers, result = [np.empty(0, np.intp)], [np.empty((0, *images.shape[1:]), np.float32)]
     for label, draw in ((one, _draw_one), (seven, _draw_seven)):
         indices = np.flatnonzero(labels == label)
         drawn = _uniform(indices, seed)
         chosen = drawn[:, 0] < share
         indices, drawn = indices[chosen], drawn[chosen]
         for part in batches(len(indices), 8 * images.shape[1] * images.shape[2]):
-            result[indices[part]] = draw(images[indices[part]], drawn[part])
-    return result
+            numbers.append(indices[part])
+            result.append(draw(images[indices[part]], drawn[part]))
+    return np.concatenate(numbers), np.concatenate(result)
 
 
 def label_of_one_and_seven(classes: Sequence[Any]) -> tuple[int, int]:

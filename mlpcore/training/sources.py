@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -17,7 +18,7 @@ from mlpcore.backends.arguments import check_range, check_shape, check_weights
 from mlpcore.backends.base import Backend
 from mlpcore.checks import real_array
 from mlpcore.cpu import check_memory
-from mlpcore.data.dataset import Dataset
+from mlpcore.data.dataset import Dataset, Images
 from mlpcore.data.pixels import PixelSpec
 from mlpcore.deformation.deform import gaussian_taps
 from mlpcore.deformation.parameters import DeformationParameters
@@ -110,27 +111,28 @@ class Source(ABC):
 
 
 class ArraySource(Source):
-    """Images in an array, in an order that is drawn for each epoch, and deformed in this order.
+    """Images, in an order that is drawn for each epoch, and deformed in this order.
 
     A segment is gathered, deformed and handed over in memory that the next one uses again. The
     place of an image in the epoch decides how it is deformed, as its number does in
     `mlpcore.deformation.deform`.
 
-    `images` (n, h, w) are float32, as the network gets them but for the deformation. With `pixels`,
-    which says how inputs come from bytes, they are uint8 (n, *pixels.pixel_shape), and deformations
-    look up the bytes. `labels` (n,) are uint8, or the targets (n, n_classes) float32 of a
-    regression, which has no errors to count. The seed is that of the orders and deformations; the
-    identity leaves the images as they are, and in one array. `sample_weight` (n,), 0 or more, is
-    the factor of the learning rate of each sample, and of its loss in the mean of an epoch; errors
-    count without weights. `single_pass` makes the order that of the array, and the random numbers
-    those of this epoch, without a validation; None stands for epochs with an order of their own.
+    `images` (n, h, w) are float32, as the network gets them but for the deformation; they may be
+    made when they are taken, as `Dataset.train_set` is. With `pixels`, which says how inputs come
+    from bytes, they are uint8 (n, *pixels.pixel_shape), and deformations look up the bytes.
+    `labels` (n,) are uint8, or the targets (n, n_classes) float32 of a regression, which has no
+    errors to count. The seed is that of the orders and deformations; the identity leaves the images
+    as they are, and an array of them where it is. `sample_weight` (n,), 0 or more, is the factor of
+    the learning rate of each sample, and of its loss in the mean of an epoch; errors count without
+    weights. `single_pass` makes the order that of the array, and the random numbers those of this
+    epoch, without a validation; None stands for epochs with an order of their own.
 
     An InputError is raised when a label is not below `n_classes`, or all weights are 0.
     """
 
     def __init__(
         self,
-        images: Float32Array | UInt8Array,
+        images: Any,
         labels: UInt8Array,
         n_classes: int,
         backend: Backend,
@@ -156,6 +158,7 @@ class ArraySource(Source):
             self.validation = Segment(self._images, self._labels)
         #: Whether samples are learnt where they are.
         self._stay = pixels is None and deformation.is_identity
+        self._stay = self._stay and not isinstance(self._images, Images)
         if self._stay:
             return
         self.room = SEGMENT
@@ -185,21 +188,24 @@ class ArraySource(Source):
         none, or the machine has too little memory.
         """
         sizes = (dataset.n_inputs, *config.hidden_layers, dataset.n_classes)
-        in_bytes = dataset.pixels.whole and not dataset.pixels.margin
-        in_bytes = in_bytes and not config.ones_and_sevens
         # The current and the best network, what the backend packs, and what is being saved; a
-        # segment of pixels and of inputs, and the order with what it is drawn by.
+        # segment of pixels and of inputs; the order with what it is drawn by; and ones and sevens
+        # with strokes, being a fifth of the digits.
         n_images = len(dataset.train_labels) + len(dataset.test_labels)
         needed = 16 * count_parameters(sizes) + 5 * min(ROOM, n_images * dataset.n_inputs)
         needed += 64 * len(dataset.train_labels)
-        if not in_bytes:
-            needed += 4 * n_images * dataset.n_inputs
+        needed += int(0.8 * config.ones_and_sevens * n_images * dataset.n_inputs)
         check_memory(needed, "a network and data of this size")
         drawn = dataset.with_strokes(config.ones_and_sevens, config.seed)
         ranged = drawn.as_inputs(config.input_range)
-        train, test = ranged.train_pixels, ranged.test_pixels
-        if not in_bytes:
-            train, test = ranged.train_images, ranged.test_images
+        in_bytes = ranged.pixels.whole and not ranged.pixels.margin
+        looks_up = in_bytes and ranged.drawn is None
+        train: Any = ranged.train_pixels
+        test: Any = ranged.test_pixels
+        if not looks_up:
+            convert = backend.to_inputs if in_bytes else None
+            train = replace(ranged.train_set, convert=convert)
+            test = replace(ranged.test_set, convert=convert)
         source = cls(
             train,
             dataset.train_labels,
@@ -208,7 +214,7 @@ class ArraySource(Source):
             config.seed,
             config.deformation,
             sample_weight,
-            pixels=ranged.pixels if in_bytes else None,
+            pixels=ranged.pixels if looks_up else None,
         )
         check_range("test labels", dataset.test_labels, dataset.n_classes)
         source.test = Segment(backend.put(test), backend.put(dataset.test_labels))
@@ -247,9 +253,7 @@ class ArraySource(Source):
         rows, n, take = self._order[first:end], end - first, self._backend.take
         labels = take(self._labels, rows, self._taken_labels[:n])
         shown = take(self._images, rows, self._taken[:n])
-        if self._deformation.is_identity and self._pixels is not None:
-            shown = self._backend.to_inputs(shown, self._pixels, self._shown[:n])
-        else:
+        if not self._deformation.is_identity:
             shown = deformation.deform(
                 shown,
                 labels,
@@ -263,19 +267,21 @@ class ArraySource(Source):
                 background=self._background,
                 pixels=self._pixels,
             )
+        elif self._pixels is not None:
+            shown = self._backend.to_inputs(shown, self._pixels, self._shown[:n])
         weights = None if self._weights is None else self._weights[rows]
         return Segment(self._flat(shown), labels, self._places[begin - first : n], weights)
 
     def parts(self, samples: Segment) -> Iterator[Segment]:
-        """The samples, whose inputs are made of bytes for as many as a segment has at a time."""
+        """The samples, as many at a time as a segment has."""
         images, labels, *_ = samples
-        if self._pixels is None:
-            yield Segment(self._flat(images), labels)
-            return
-        for begin in range(0, len(labels), len(self._shown)):
-            part = slice(begin, begin + len(self._shown))
-            out = self._shown[: len(labels[part])]
-            inputs = self._backend.to_inputs(images[part], self._pixels, out)
+        size = SEGMENT if self._stay else len(self._shown)
+        for begin in range(0, len(labels), size):
+            part = slice(begin, begin + size)
+            inputs = images[part]
+            if self._pixels is not None:
+                out = self._shown[: len(inputs)]
+                inputs = self._backend.to_inputs(inputs, self._pixels, out)
             yield Segment(self._flat(inputs), labels[part])
 
 

@@ -15,7 +15,7 @@ from mlpcore import Dataset, dataset
 from mlpcore.data.digit import find_digit
 from mlpcore.data.idx import FILES, decode
 from mlpcore.data.image_files import read_picture
-from mlpcore.data.strokes import add_strokes
+from mlpcore.data.strokes import draw_strokes
 from mlpcore.data.summary import DataSummary
 from mlpcore.store.documents import from_json, to_json
 from small_runs import refusal
@@ -166,7 +166,7 @@ REFUSED = [
     # images without a digit, and classes without strokes
     (lambda: find_digit(np.zeros((100, 7)), "a"), "a: 7 x 100 pixels, expected"),
     *(
-        (lambda bad=bad: add_strokes(IMAGES, Y[:2], bad, 0.5, 1), "': expected 1 and 7")
+        (lambda bad=bad: draw_strokes(IMAGES, Y[:2], bad, 0.5, 1), "': expected 1 and 7")
         for bad in (("a", "b", "c"), (0, 1, 2), tuple("078"))
     ),
 ]  # fmt: skip

@@ -29,7 +29,6 @@ from mlpcore.backends.cuda.plan import DoesNotFit, make_plan
 from mlpcore.backends.cuda.resident import ResidentNetwork
 from mlpcore.backends.cuda.streaming import StreamingNetwork
 from mlpcore.backends.deforming import EpochFields
-from mlpcore.data.on_disk import BytesOnDisk
 from mlpcore.data.pixels import PixelSpec, batches
 from mlpcore.errors import InputError
 from mlpcore.network import Network
@@ -91,14 +90,12 @@ class CudaBackend(Backend):
     # ---- residency ---------------------------------------------------------------------
 
     def put(self, array: AnyArray) -> DeviceArray:
-        if isinstance(array, BytesOnDisk):
-            result = DeviceArray(self.driver, array.shape, array.dtype)
-            for part in batches(len(array), math.prod(array.shape[1:])):
-                result[part].set(np.asarray(array[part]))
-            return result
-        array = np.asarray(array)
         result = DeviceArray(self.driver, array.shape, array.dtype)
-        result.set(array)
+        if isinstance(array, np.ndarray):
+            result.set(array)
+            return result
+        for part in batches(len(array), math.prod(array.shape[1:])):
+            result[part].set(np.asarray(array[part]))
         return result
 
     def load(self, network: Network) -> DeviceNetwork:
