@@ -33,7 +33,7 @@ from mlpcore.commands.options import (
 )
 from mlpcore.data import dataset
 from mlpcore.data.dataset import Dataset
-from mlpcore.data.strokes import label_of_one_and_seven
+from mlpcore.data.strokes import check_one_and_seven
 from mlpcore.deformation.parameters import DeformationParameters
 from mlpcore.errors import InputError, shown
 from mlpcore.files import check_writable
@@ -171,7 +171,7 @@ def make_config(options: Options, backend: str) -> TrainingConfig:
 def fitted(config: TrainingConfig, options: Options, data: Dataset) -> TrainingConfig:
     """The settings with what depends on data: similar labels, and epochs if none are given."""
     if config.ones_and_sevens:
-        label_of_one_and_seven(data.classes)
+        check_one_and_seven(data.classes)
     similar = {"similar_labels": data.similar_labels}
     config = structs.replace(config, deformation=structs.replace(config.deformation, **similar))
     if "epochs" in options:

@@ -274,7 +274,7 @@ class Dataset:
         )
 
     def with_strokes(self, share: float, seed: int) -> Dataset:
-        """Return the data with `draw_strokes` on a share of the training images of 1 and 7.
+        """Return the data with `draw_strokes` on a share of the training images of 1, 7 and 0.
 
         An InputError is raised when the share is not 0, and the classes lack 1 or 7.
         """

@@ -1,18 +1,20 @@
-"""Ones and sevens as MNIST's writers seldom wrote them, drawn with the digits that they wrote.
+"""Ones, sevens and zeros as MNIST's writers seldom wrote them, drawn onto those that they wrote.
 
-MNIST was written by Americans, whose 1 is mostly a single line and whose 7 has no bar. A share of
-the training images is changed, before these are deformed:
+MNIST was written by Americans, whose 1 is mostly a single line, whose 7 has no bar, and whose 0 is
+closed. A share of the training images is changed, before these are deformed:
 
 - **The stem** is the line of least squares through the ink, of a 7 through its lower part. It ends
   where the ink does, and is as wide as the mean row of ink across it. The rows of the image are
   moved so that the stem leans by up to 48 degrees to the right, that of a 7 by 6 to 42.
 - **An upstroke** goes from the upper end of a 1 down to the left and leans with it. It may bend,
   and long ones are steeper, as the angle between the strokes is what tells a 1 from a 7 that has
-  no bar.
+  no bar. Half of them begin with a short hook.
 - **A foot** lies across the lower end of a 1, or a little below it. Half of the ones get one.
 - **A bar** lies across the stem of a 7.
 - **A wave** is the top of half of these sevens, which are drawn anew: it falls to the left and
   rises again, and may begin with a tick.
+- **An open zero**, an ellipse that leans, takes the place of half as many zeros, whose own form is
+  lost. It begins at the lower left, half of the time with a hook, and ends inside or outside.
 
 A stroke has round ends, and is as wide as the stem or up to two fifths thinner. Afterwards the
 image is moved by whole pixels, so that its centre of mass stays where it was, as that of MNIST's
@@ -55,13 +57,27 @@ BAR_SLOPE = -0.3, 0.15
 BAR_PLACE = 0.4, 0.85
 STROKE_WIDTH = 0.6, 1.0  # as a share of the stem's
 SHARE_WITH_FOOT = 0.5
+HOOK, HOOK_SLOPE = (0.03, 0.28), (-0.8, 1.5)  # where a stroke begins, to the right
+SHARE_WITH_HOOK = 0.5
 
 #: Ranges for sevens with a wave, in shares of their height, from the upper end of the stem to the
 #: left and down. A tick slants by columns a row, beyond the stem.
 TOP_WIDTH, TOP_DROP = (0.3, 0.8), (-0.05, 0.25)
-DIP_PLACE, DIP = (0.2, 0.6), (0.0, 0.45)
-TICK, TICK_SLANT = (0.1, 0.55), (-0.2, 1.0)
+DIP_PLACE, DIP = (0.2, 0.6), (0.0, 0.6)
+TICK, TICK_SLANT = (0.1, 0.7), (-0.2, 1.0)
 SHARE_WITH_WAVE, SHARE_WITH_TICK, SHARE_WITH_BAR = 0.5, 0.8, 0.9
+
+#: Ranges for open zeros: places in turns, clockwise from the right, radii as shares of their mean.
+LEAN_OF_ZERO, BREADTH = (-0.9, 0.05), (0.45, 0.9)
+BEGINNING, GAP, MORE_RADIUS = (0.35, 0.62), (-0.06, 0.19), (-0.1, 0.5)
+SHARE_OF_ZEROS = 0.5
+RING = 2.6  # the length of a zero's line in heights
+
+#: Points (2, TURN + 1) of a circle. Rounded, they are the same with any library's cosine.
+TURN = 24
+CIRCLE = (
+    np.rint([f(np.arange(TURN + 1) * (2 * np.pi / TURN)) * UNIT for f in (np.cos, np.sin)]) / UNIT
+)
 
 
 def draw_strokes(
@@ -69,16 +85,21 @@ def draw_strokes(
 ) -> tuple[AnyArray, Float32Array]:
     """Strokes on a share of the ones and sevens: the indices (m,), and these images (m, h, w).
 
-    `images` are (n, h, w) float32 in [-1, 1], or such as `Dataset.train_set`. `classes` says what
-    the labels (n,) stand for; an InputError if they lack 1 or 7. The seed and the index of an
-    image decide on its strokes.
+    `images` are (n, h, w) float32 in [-1, 1], or such as `Dataset.train_set`. Half as large a share
+    of the zeros is open. `classes` says what the labels (n,) stand for; an InputError if they lack
+    1 or 7. The seed and the index of an image decide on its strokes.
     """
-    one, seven = label_of_one_and_seven(classes)
+    check_one_and_seven(classes)
     numbers, result = [np.empty(0, np.intp)], [np.empty((0, *images.shape[1:]), np.float32)]
-    for label, draw in ((one, _draw_one), (seven, _draw_seven)):
-        indices = np.flatnonzero(labels == label)
+    names = list(map(str, classes))
+    for name, draw, of_these in (
+        ("0", _draw_zero, SHARE_OF_ZEROS * share),
+        ("1", _draw_one, share),
+        ("7", _draw_seven, share),
+    ):
+        indices = np.flatnonzero(labels == (names.index(name) if name in names else -1))
         drawn = _uniform(indices, seed)
-        chosen = drawn[:, 0] < share
+        chosen = drawn[:, 0] < of_these
         indices, drawn = indices[chosen], drawn[chosen]
         for part in batches(len(indices), 8 * images.shape[1] * images.shape[2]):
             numbers.append(indices[part])
@@ -86,13 +107,12 @@ def draw_strokes(
     return np.concatenate(numbers), np.concatenate(result)
 
 
-def label_of_one_and_seven(classes: Sequence[Any]) -> tuple[int, int]:
-    """The labels of the classes 1 and 7, numbers or strings; an InputError if one is missing."""
+def check_one_and_seven(classes: Sequence[Any]) -> None:
+    """Raises an InputError if the classes 1 and 7, numbers or strings, are not among some."""
     names = list(map(str, classes))
     if not {"1", "7"} <= set(names):
         found = brief(", ".join(names))
         raise InputError(f"strokes on ones and sevens of the classes {found}: expected 1 and 7")
-    return names.index("1"), names.index("7")
 
 
 def _uniform(indices: AnyArray, seed: int) -> Float64Array:
@@ -158,11 +178,44 @@ def _draw_one(images: Float32Array, drawn: Float64Array) -> Float32Array:
         (top[1] + end[1]) / 2 - bend * (top[0] - end[0]),
     )
     width = stem.width * _between(STROKE_WIDTH, drawn[:, 7])
-    upstroke = _polyline(ink.shape, (top, middle, end), width)
+    hook = _hook(end, stem.height, drawn[:, 11:])
+    upstroke = _polyline(ink.shape, (top, middle, end, hook), width)
     place = stem.at(_between(FOOT_PLACE, drawn[:, 9]))
     foot = _across(ink.shape, stem, place, FOOT, FOOT_SLOPE, drawn[:, 3:])
     foot[drawn[:, 6] >= SHARE_WITH_FOOT] = 0
     return _placed(np.maximum.reduce([ink, upstroke, foot]), before)
+
+
+def _draw_zero(images: Float32Array, drawn: Float64Array) -> Float32Array:
+    """Images of open zeros of the height and the place of closed ones."""
+    before = _ink_of(images)
+    both_sides = _Stem(before, 0)
+    width = np.maximum(both_sides.width / RING, 1)
+    height = both_sides.height + both_sides.width - width
+    half, broad = height / 2, height / 2 * _between(BREADTH, drawn[:, 1])
+    (x, y), lean = both_sides.at(0.5), _between(LEAN_OF_ZERO, drawn[:, 2])
+    begin, gap, more = (
+        _between(ends, drawn[:, k]) for k, ends in enumerate((BEGINNING, GAP, MORE_RADIUS), 3)
+    )
+    points = []
+    for share in np.linspace(0, 1, TURN):
+        place = (begin + share * (1 - gap)) % 1 * TURN
+        last = place.astype(int)
+        cosine, sine = CIRCLE[:, last] + (place - last) * (CIRCLE[:, last + 1] - CIRCLE[:, last])
+        radius = 1 + more * (share - 0.5)
+        down = half * radius * sine
+        points.append((x + broad * radius * cosine + lean * down, y + down))
+    points.insert(0, _hook(points[0], height, drawn[:, 6:]))
+    pen = width * _between(STROKE_WIDTH, drawn[:, 9])
+    return _placed(_polyline(before.shape, points, pen), before)
+
+
+def _hook(
+    point: tuple[Float64Array, Float64Array], height: Float64Array, drawn: Float64Array
+) -> tuple[Float64Array, Float64Array]:
+    """The point at which a stroke begins that goes to another one, the same without a hook."""
+    right = height * _between(HOOK, drawn[:, 0]) * (drawn[:, 1] < SHARE_WITH_HOOK)
+    return point[0] + right, point[1] + right * _between(HOOK_SLOPE, drawn[:, 2])
 
 
 def _draw_seven(images: Float32Array, drawn: Float64Array) -> Float32Array:
@@ -232,8 +285,10 @@ def _polyline(
     width: Float64Array,
 ) -> Float64Array:
     """Ink (n, h, w) of lines from point to point."""
-    lines = [_segments(shape, *ends, width) for ends in pairwise(points)]
-    return np.maximum.reduce(lines)
+    ink = np.zeros(shape)
+    for ends in pairwise(points):
+        np.maximum(ink, _segments(shape, *ends, width), out=ink)
+    return ink
 
 
 def _segments(

@@ -118,8 +118,8 @@ class TrainingConfig(Record, frozen=True):
         The range of the network's inputs: "signed" is [-1, 1], "unit" is [0, 1].
     ones_and_sevens
         The share of the ones and sevens that lean and get upstrokes, feet, bars and waves before
-        they are deformed, 0 to 1 (`mlpcore.data.strokes`). The classes must be digits. Such
-        training images count in the validation error, too.
+        they are deformed, 0 to 1 (`mlpcore.data.strokes`); half of it is the share of open zeros.
+        The classes must be digits. Such training images count in the validation error, too.
     decay
         "factor" is that of `learning_rate_end`. "linear" lets the rate fall with every segment of
         an epoch (`mlpcore.training.trainer`), and to 0 at the end of the run.
