@@ -217,10 +217,10 @@ def painted(boxes: AnyArray, shape: tuple[int, ...]) -> Int32Array:
 
 
 def _are_crossed(boxes: AnyArray, strokes: UInt8Array, side: float) -> bool:
-    """Whether most of the strokes (h, w) at boxes (n, 4) are in no box."""
+    """Whether most of the strokes (h, w) that lie in boxes (n, 4) reach far beyond one."""
     scale = min(1.0, SMALL_SIDE / side)
     small = cv2.resize(strokes, None, fx=scale, fy=scale, interpolation=cv2.INTER_AREA)
-    stats = cv2.connectedComponentsWithStats((small > 64).astype(np.uint8))[2][1:]
+    _, labels, stats, _ = cv2.connectedComponentsWithStats((small > 64).astype(np.uint8))
     left, top, width, height = (stats[:, :4].T / scale).astype(int)
     reach = np.stack([left, top, left + width, top + height], axis=1)
     reach = reach.clip(0, strokes.shape[::-1] * 2)
@@ -228,9 +228,12 @@ def _are_crossed(boxes: AnyArray, strokes: UInt8Array, side: float) -> bool:
     number = owner[_middles(reach)]
     over = (reach - boxes[number - 1]) * (-1, -1, 1, 1)
     inside = (number > 0) & (over.max(axis=1) < OVER * side)
-    near = _sums((owner > 0).astype(np.uint8), reach) > 0
-    area = stats[:, 4]
-    return bool(area[near & ~inside].sum() > area[inside].sum())
+    is_owned = (owner > 0).astype(np.uint8)
+    beyond = ~inside & (_sums(is_owned, reach) > 0)
+    # Of ink as large as a table, what is far from boxes does not count.
+    near = cv2.dilate(cv2.resize(is_owned, small.shape[::-1]), np.ones([SMALL_SIDE // 2] * 2))
+    area = np.bincount(labels.ravel(), near.ravel(), len(stats))
+    return bool(area[1:][beyond[1:]].sum() > area[1:][inside[1:]].sum())
 
 
 def _comb_places(ink: Ink) -> AnyArray:

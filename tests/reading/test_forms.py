@@ -255,6 +255,14 @@ def test_squared_paper_has_no_boxes():
     assert not found.boxed and len(found.digits) == 4
 
 
+def test_a_dark_head_around_a_box_is_no_writing_across_a_form():
+    ink, centres, columns = page(empty=range(6, 24))
+    ink[5:45, 10:-10] = 1
+    ink[10:40, 30:70] = 0
+    found = read(scan(ink))
+    assert [len(line) for line in found.lines] == [1, *[columns] * (len(centres) // columns)]
+
+
 @pytest.mark.parametrize("tick", [0.15, 0.5, 1.0])
 @pytest.mark.parametrize("scale", [0.5, 1.0])
 def test_ticks_on_a_base_line_part_digits(tick, scale):
