@@ -9,12 +9,13 @@ closed. A share of the training images is changed, before these are deformed:
 - **An upstroke** goes from the upper end of a 1 down to the left and leans with it. It may bend,
   and long ones are steeper, as the angle between the strokes is what tells a 1 from a 7 that has
   no bar. Half of them begin with a short hook.
-- **A foot** lies across the lower end of a 1, or a little below it. Half of the ones get one.
+- **A foot** lies across the lower end of a 1, or a little below it. Two fifths of the ones get one.
 - **A bar** lies across the stem of a 7.
 - **A wave** is the top of half of these sevens, which are drawn anew: it falls to the left and
   rises again, and may begin with a tick.
 - **An open zero**, an ellipse that leans, takes the place of half as many zeros, whose own form is
-  lost. It begins at the lower left, half of the time with a hook, and ends inside or outside.
+  lost. Half of these begin at the lower left, mostly inside of their end and often with a hook,
+  and the others are open anywhere: such an inside at the right would make a 6.
 
 A stroke has round ends, and is as wide as the stem or up to two fifths thinner. Afterwards the
 image is moved by whole pixels, so that its centre of mass stays where it was, as that of MNIST's
@@ -56,7 +57,7 @@ BAR = 0.15, 0.4  # to either side
 BAR_SLOPE = -0.3, 0.15
 BAR_PLACE = 0.4, 0.85
 STROKE_WIDTH = 0.6, 1.0  # as a share of the stem's
-SHARE_WITH_FOOT = 0.5
+SHARE_WITH_FOOT = 0.4
 HOOK, HOOK_SLOPE = (0.03, 0.28), (-0.8, 1.5)  # where a stroke begins, to the right
 SHARE_WITH_HOOK = 0.5
 
@@ -69,8 +70,8 @@ SHARE_WITH_WAVE, SHARE_WITH_TICK, SHARE_WITH_BAR = 0.5, 0.8, 0.9
 
 #: Ranges for open zeros: places in turns, clockwise from the right, radii as shares of their mean.
 LEAN_OF_ZERO, BREADTH = (-0.9, 0.05), (0.45, 0.9)
-BEGINNING, GAP, MORE_RADIUS = (0.35, 0.62), (-0.06, 0.19), (-0.1, 0.5)
-SHARE_OF_ZEROS = 0.5
+BEGINNING, GAP, MORE_RADIUS = (0.35, 0.62), (-0.06, 0.2), (-0.1, 0.5)
+SHARE_OF_ZEROS, SHARE_ANYWHERE = 0.5, 0.5
 RING = 2.6  # the length of a zero's line in heights
 
 #: Points (2, TURN + 1) of a circle. Rounded, they are the same with any library's cosine.
@@ -194,9 +195,10 @@ def _draw_zero(images: Float32Array, drawn: Float64Array) -> Float32Array:
     height = both_sides.height + both_sides.width - width
     half, broad = height / 2, height / 2 * _between(BREADTH, drawn[:, 1])
     (x, y), lean = both_sides.at(0.5), _between(LEAN_OF_ZERO, drawn[:, 2])
-    begin, gap, more = (
-        _between(ends, drawn[:, k]) for k, ends in enumerate((BEGINNING, GAP, MORE_RADIUS), 3)
-    )
+    anywhere = drawn[:, 10] < SHARE_ANYWHERE
+    begin = np.where(anywhere, drawn[:, 3], _between(BEGINNING, drawn[:, 3]))
+    gap = _between(GAP, drawn[:, 4])
+    more = np.where(anywhere, 0, _between(MORE_RADIUS, drawn[:, 5]))
     points = []
     for share in np.linspace(0, 1, TURN):
         place = (begin + share * (1 - gap)) % 1 * TURN
@@ -205,7 +207,7 @@ def _draw_zero(images: Float32Array, drawn: Float64Array) -> Float32Array:
         radius = 1 + more * (share - 0.5)
         down = half * radius * sine
         points.append((x + broad * radius * cosine + lean * down, y + down))
-    points.insert(0, _hook(points[0], height, drawn[:, 6:]))
+    points.insert(0, _hook(points[0], np.where(anywhere, 0, height), drawn[:, 6:]))
     pen = width * _between(STROKE_WIDTH, drawn[:, 9])
     return _placed(_polyline(before.shape, points, pen), before)
 
