@@ -20,7 +20,8 @@
         .name = text,                                                                          \
         ENTRY(product),                                                                        \
         .activate = {MLP_ACTIVATIONS(ACTIVATE_ENTRY)[MLP_SOFTMAX] = KERNEL(activate_identity), \
-                     [MLP_LINEAR] = KERNEL(activate_identity)},                                \
+                     [MLP_LINEAR] = KERNEL(activate_identity),                                 \
+                     [MLP_SIGMOID] = KERNEL(activate_identity)},                               \
         ENTRY(backward),                                                                       \
         ENTRY(sum_tiles),                                                                      \
         .delta_hidden = {MLP_ACTIVATIONS(DELTA_ENTRY)},                                        \

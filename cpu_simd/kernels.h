@@ -48,7 +48,7 @@ typedef struct {
     void (*product)(const mlp_layer *layer, const float *x, int begin, int end, float *a);
 
     /* y[i] = y(a[i]), by mlp_activation; nothing beyond y[end - 1] is written. The outputs of
-     * MLP_SOFTMAX stay the sums a: see output.h. */
+     * MLP_SOFTMAX and MLP_SIGMOID stay the sums a: see output.h. */
     void (*activate[MLP_N_ACTIVATIONS])(const float *a, int begin, int end, float *y);
 
     /* partial[j] = sum over the rows of W[i][j] delta[i], j < stride. */

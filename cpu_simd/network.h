@@ -27,11 +27,12 @@
  * name). A kernel activate_NAME computes y(a), and delta_NAME the deltas. */
 #define MLP_ACTIVATIONS(X) X(MLP_TANH, tanh) X(MLP_RELU, relu)
 
-/* y(a) of a layer's neurons. MLP_SOFTMAX and MLP_LINEAR are for the last layer alone. */
+/* y(a) of a layer's neurons. MLP_SOFTMAX and those after it are for the last layer alone. */
 #define MLP_NUMBER(number, name) number,
 typedef enum {
     MLP_ACTIVATIONS(MLP_NUMBER) MLP_SOFTMAX,
     MLP_LINEAR,
+    MLP_SIGMOID,
     MLP_N_ACTIVATIONS
 } mlp_activation;
 #undef MLP_NUMBER

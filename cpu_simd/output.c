@@ -1,5 +1,5 @@
-/* The output layer: softmax, loss and deltas. In double precision, without the C library's exp,
- * whose last bit differs from machine to machine. */
+/* The output layer: softmax and sigmoid, loss and deltas. In double precision, without the C
+ * library's exp, whose last bit differs from machine to machine. */
 #include "output.h"
 
 #include <math.h>
@@ -49,6 +49,13 @@ static double log_total(const float *a, int n)
     return most + log(total);
 }
 
+/* 1 / (1 + exp -a). */
+static double sigmoid(double a)
+{
+    const double power = mlp_exponential(-fabs(a));
+    return (a < 0.0 ? power : 1.0) / (1.0 + power);
+}
+
 /* The target of output i, which is no softmax. */
 static float target_of(const mlp_wanted *wanted, int i)
 {
@@ -70,6 +77,13 @@ mlp_outcome mlp_judge(const mlp_layer *layer, const float *y, const mlp_wanted *
         const double total = log_total(y, layer->n_out);
         return (mlp_outcome){total - (double)y[wanted->label], total};
     }
+    if (layer->activation == MLP_SIGMOID) {
+        for (int i = 0; i < layer->n_out; i++) { /* log(1 + exp a) - t a */
+            const double a = (double)y[i];
+            loss += log1p(mlp_exponential(-fabs(a))) + fmax(a, 0.0) - (double)wanted->values[i] * a;
+        }
+        return (mlp_outcome){loss, 0.0};
+    }
     for (int i = 0; i < layer->n_out; i++) {
         const double error = (double)y[i] - (double)target_of(wanted, i);
         const double slope = slope_of(layer, error);
@@ -86,6 +100,9 @@ void mlp_output_deltas(const mlp_kernels *kernels, const mlp_layer *layer, const
         for (int i = begin; i < end; i++)
             delta[i] = (float)(mlp_exponential((double)y[i] - outcome->log_total) -
                                (double)(i == wanted->label));
+    else if (layer->activation == MLP_SIGMOID)
+        for (int i = begin; i < end; i++)
+            delta[i] = (float)(sigmoid((double)y[i]) - (double)wanted->values[i]);
     else if (layer->activation == MLP_LINEAR)
         for (int i = begin; i < end; i++)
             delta[i] = (float)slope_of(layer, (double)y[i] - (double)wanted->values[i]);
@@ -96,6 +113,9 @@ void mlp_output_deltas(const mlp_kernels *kernels, const mlp_layer *layer, const
 
 void mlp_finish_outputs(const mlp_layer *layer, float *outputs, int n)
 {
+    if (layer->activation == MLP_SIGMOID)
+        for (ptrdiff_t i = 0; i < (ptrdiff_t)n * layer->n_out; i++)
+            outputs[i] = (float)sigmoid((double)outputs[i]);
     if (layer->activation != MLP_SOFTMAX) return;
     for (ptrdiff_t s = 0; s < n; s++) {
         float *y = outputs + s * layer->n_out;

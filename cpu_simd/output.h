@@ -1,4 +1,4 @@
-/* The output layer: softmax, loss and deltas. */
+/* The output layer: softmax and sigmoid, loss and deltas. */
 #pragma once
 
 #include "kernels.h"
@@ -19,22 +19,23 @@ double mlp_exponential(double z);
 typedef struct {
     int label;           /* the class, of softmax and scaled tanh outputs */
     float target;        /* scaled tanh: t of the class; -t is that of the others */
-    const float *values; /* n_out numbers, of linear outputs */
+    const float *values; /* n_out numbers, of linear outputs and sigmoids */
 } mlp_wanted;
 
-/* Whether another class has the greatest output. Linear outputs have no classes. */
+/* Whether another class has the greatest output. Numbers are no classes. */
 static inline int mlp_misses(const mlp_layer *layer, const float *y, const mlp_wanted *wanted)
 {
-    return layer->activation != MLP_LINEAR && mlp_guess(y, layer->n_out) != wanted->label;
+    return !wanted->values && mlp_guess(y, layer->n_out) != wanted->label;
 }
 
 /* How a sample ended. */
 typedef struct {
-    double loss;      /* 1/2 |y - t|^2, Huber's, or -log of the class's probability */
+    double loss;      /* 1/2 |y - t|^2, Huber's, or minus the log of the probability */
     double log_total; /* of softmax outputs: log sum exp a */
 } mlp_outcome;
 
-/* The outcome of a sample whose outputs are at `y`. Those of a softmax layer are the sums a. */
+/* The outcome of a sample whose outputs are at `y`. Those of softmax and sigmoids are the sums a.
+ */
 mlp_outcome mlp_judge(const mlp_layer *layer, const float *y, const mlp_wanted *wanted);
 
 /* dE/da of the neurons begin <= i < end, times the sample's weight. */
@@ -42,5 +43,5 @@ void mlp_output_deltas(const mlp_kernels *kernels, const mlp_layer *layer, const
                        const mlp_wanted *wanted, float weight, const mlp_outcome *outcome,
                        int begin, int end, float *delta);
 
-/* Replaces the sums of n samples, if the layer is a softmax layer, by exp a / sum exp a. */
+/* Replaces the sums a of n samples by exp a / sum exp a or, of sigmoids, by 1 / (1 + exp -a). */
 void mlp_finish_outputs(const mlp_layer *layer, float *outputs, int n);

@@ -26,7 +26,7 @@ from mlpcore.backends.arguments import (
 from mlpcore.backends.deforming import Deforming
 from mlpcore.errors import InputError
 from mlpcore.network import Network
-from mlpcore.network.activation import HUBER, check_target
+from mlpcore.network.activation import OF_TARGETS, check_target
 from mlpcore.typing import BackendArray, Float32Array, Float64Array, LoadedNetwork, UInt8Array
 
 Progress: TypeAlias = Callable[["TrainingResult"], bool | None]
@@ -46,7 +46,7 @@ class TrainingResult:
     samples
         Samples trained; fewer than asked for when progress said stop.
     errors
-        Samples misclassified; meaningless when the loss is not finite, and 0 of a regression.
+        Samples misclassified; meaningless when the loss is not finite, and 0 with targets.
     loss
         Sum of the network's loss over the samples: 1/2 |y - t|^2, or -log y of the class,
         each times the sample's weight.
@@ -62,7 +62,7 @@ class Samples:
     """Samples of a training, as `Backend.train` checked them, where the backend computes."""
 
     images: BackendArray  # (n, n_in)
-    labels: BackendArray  # (n,) uint8; the targets (n, n_out) float32 of a regression
+    labels: BackendArray  # (n,) uint8; the targets (n, n_out) float32 of `OF_TARGETS`
     order: BackendArray  # (m,) int32
     target: float
     weights: BackendArray  # (n,); None for a backend that takes none
@@ -140,7 +140,7 @@ class Backend(Deforming):
         ----------
         network, images, labels
             As `load` and `put` gave them: images (n, n_in), labels (n,) uint8. For a network of
-            the loss "huber", which CPUs alone train, labels are targets (n, n_out) float32.
+            a loss of `OF_TARGETS`, which CPUs alone train, they are targets (n, n_out) float32.
         order
             (m,) int32, the image of each step, for example from `permutation`. A CPU backend reads
             `order`, `labels` and `sample_weight` before the first step. What is written to them
@@ -168,8 +168,8 @@ class Backend(Deforming):
         """
         n_in, n_classes = network.layer_sizes[0], network.layer_sizes[-1]
         images = self._array("images", images, (None, n_in))
-        regression = network.loss == HUBER
-        kind = ((len(images), n_classes), np.float32) if regression else ((len(images),), np.uint8)
+        numeric = network.loss in OF_TARGETS
+        kind = ((len(images), n_classes), np.float32) if numeric else ((len(images),), np.uint8)
         labels = self._copied_array("labels", labels, *kind)
         order = self._copied_array("order", order, (None,), np.int32)
         check_target(target)
@@ -185,7 +185,7 @@ class Backend(Deforming):
         rates = layer_rates(network, learning_rate)
         if len(order) == 0:
             return TrainingResult(0, 0, 0.0)
-        if not regression:
+        if not numeric:
             check_range("labels", np.asarray(labels), n_classes)
         check_range("order", np.asarray(order), len(images))
         samples = Samples(images, labels, order, float(target), sample_weight, float(weight_decay))

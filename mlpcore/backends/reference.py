@@ -14,7 +14,7 @@ from mlpcore.backends.arguments import GRID, IMAGES_PER_GRID, noise_shape
 from mlpcore.backends.base import Backend, Poll, Progress, Samples, TrainingResult
 from mlpcore.backends.deforming import EpochFields
 from mlpcore.network import Network
-from mlpcore.network.activation import HUBER, HUBER_THRESHOLD, A, B, complete
+from mlpcore.network.activation import BINARY, HUBER, HUBER_THRESHOLD, OF_TARGETS, A, B, complete
 from mlpcore.typing import AnyArray, Float32Array, Float64Array
 
 #: Images of a prediction at a time, so that their states stay in the cache.
@@ -51,17 +51,19 @@ HIDDEN: dict[str, tuple[Callable[[AnyArray], AnyArray], Callable[[AnyArray], Any
 def activate(network: Network, layer: int, a: AnyArray) -> AnyArray:
     """y(a) of a layer's neurons."""
     if layer == network.n_layers - 1:
-        if network.loss == HUBER:
-            return a
+        if network.loss in OF_TARGETS:
+            return a if network.loss == HUBER else np.exp(-np.logaddexp(0, -a))
         return softmax(a) if network.loss == "cross-entropy" else scaled_tanh(a)
     return HIDDEN[network.activation][0](a)
 
 
 def output_loss(
-    network: Network, y: Float64Array, wanted: Float64Array
+    network: Network, a: Float64Array, y: Float64Array, wanted: Float64Array
 ) -> tuple[float, Float64Array]:
-    """E of one sample, and dE/da of the outputs."""
+    """E of one sample, and dE/da of the outputs y(a)."""
     error = y - wanted
+    if network.loss == BINARY:
+        return float(np.sum(np.logaddexp(0, a) - wanted * a)), error
     if network.loss == "cross-entropy":
         return -float(np.log(y[wanted.argmax()])), error
     if network.loss == HUBER:
@@ -95,9 +97,10 @@ def _step(
     """
     states = [image]
     for layer, (w, b) in enumerate(zip(weights, biases)):
-        states.append(activate(network, layer, w @ states[-1] + b))
+        sums = w @ states[-1] + b
+        states.append(activate(network, layer, sums))
     outputs: Float64Array = states[-1]
-    loss, delta = output_loss(network, outputs, wanted)
+    loss, delta = output_loss(network, sums, outputs, wanted)
     _, slope = HIDDEN[network.activation]
     for layer in range(len(weights) - 1, -1, -1):
         below = weights[layer].T @ delta * slope(states[layer])
@@ -121,8 +124,8 @@ class ReferenceBackend(Backend):
         rates: Float64Array,
         progress: Progress | None,
     ) -> TrainingResult:
-        regression = network.loss == HUBER
-        if regression:
+        numeric = network.loss in OF_TARGETS
+        if numeric:
             wanted = samples.labels.astype(np.float64)
         else:
             wanted = np.eye(network.layer_sizes[-1])[samples.labels]
@@ -146,7 +149,7 @@ class ReferenceBackend(Backend):
                     network, weights, biases, image, wanted[i], factor * rates, kept
                 )
                 loss += factor * sample_loss
-                errors += 0 if regression else int(outputs.argmax() != samples.labels[i])
+                errors += 0 if numeric else int(outputs.argmax() != samples.labels[i])
                 done += 1
         except BaseException:
             with suppress(BaseException):  # the first exception counts

@@ -23,7 +23,7 @@ from mlpcore.backends.deforming import EpochFields
 from mlpcore.checks import check_whole
 from mlpcore.cpu import available_cores
 from mlpcore.errors import InputError
-from mlpcore.network.activation import HUBER, check_target
+from mlpcore.network.activation import OF_TARGETS, check_target
 
 from mlpcore.backends.cpu_simd cimport *
 from mlpcore.network.network cimport Network
@@ -239,7 +239,7 @@ class SimdBackend(Backend):
         training.network = &network.c
         training.images = &x[0, 0]
         training.labels, training.targets = NULL, NULL
-        if network.loss == HUBER:
+        if network.loss in OF_TARGETS:
             wanted = samples.labels
             training.targets = &wanted[0, 0]
         else:
@@ -483,9 +483,9 @@ cdef class CStepper:
               weight_decay=0.0):
         cdef _Samples samples = _Samples(images, self.n_in)
         # A copy, as `Backend.train` makes one: C would write where a wrong label points.
-        cdef bint regression = self.model.loss == HUBER
+        cdef bint numeric = self.model.loss in OF_TARGETS
         shape, kind = (samples.n,), np.uint8
-        if regression:
+        if numeric:
             shape, kind = (samples.n, self.n_classes), np.float32
         cdef bytes copied = check_array("labels", labels, shape, kind).tobytes()
         cdef const unsigned char *t = copied
@@ -499,7 +499,7 @@ cdef class CStepper:
             sample_weight = check_array("sample_weight", sample_weight, (samples.n,)).copy()
             check_weights(sample_weight)
             weights = sample_weight
-        for i in range(0 if regression else samples.n):
+        for i in range(0 if numeric else samples.n):
             if t[i] >= self.n_classes:
                 check_range("labels", labels, self.n_classes)
         if type(learning_rate) not in (float, tuple):  # a list may change between two calls
@@ -515,7 +515,7 @@ cdef class CStepper:
         wanted.label, wanted.target, wanted.values = 0, target, NULL
         for i in range(samples.n):
             sample = samples.get(i)
-            if regression:
+            if numeric:
                 wanted.values = <const float *>t + i * self.n_classes
             else:
                 wanted.label = t[i]

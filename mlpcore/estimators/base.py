@@ -27,6 +27,7 @@ from mlpcore.checks import GREATEST_RATE, LEAST_RATE
 from mlpcore.deformation.parameters import IDENTITY, DeformationParameters
 from mlpcore.estimators.fitting import (
     FEW,
+    LossLines,
     Plateau,
     StepperCache,
     bounded,
@@ -48,7 +49,7 @@ from mlpcore.estimators.validation import (
     threads_of,
     validated,
 )
-from mlpcore.network.activation import Activation, Init
+from mlpcore.network.activation import OF_TARGETS, Activation, Init
 from mlpcore.network.architecture import hidden_layers_of
 from mlpcore.network.network import Network
 from mlpcore.report.console import Console
@@ -87,9 +88,6 @@ class OnlineMLP(BaseEstimator):  # type: ignore[misc]
     _cache = None  # of `partial_fit`; its stepper has the weights as they are now
     deformation: ClassVar[DeformationParameters | None] = None
     image_shape: ClassVar[tuple[int, int] | None] = None
-
-    #: Settings of a `TrainingConfig` that are no parameters.
-    _settings: ClassVar[dict[str, Any]] = {}
 
     #: Of those that `TrainingConfig` does not check by these names.
     _parameter_constraints: ClassVar[dict[str, Any]] = {
@@ -184,9 +182,9 @@ class OnlineMLP(BaseEstimator):  # type: ignore[misc]
         """The place of each class."""
         return {}
 
-    def _console(self) -> Any:
-        """The observer that prints a line for each epoch."""
-        return Console(sys.stdout)
+    def _settings(self) -> dict[str, Any]:
+        """The loss of a `TrainingConfig`, if it is no parameter: one of numbers as targets."""
+        return {}
 
     # ---- training ----------------------------------------------------------------------
 
@@ -203,7 +201,8 @@ class OnlineMLP(BaseEstimator):  # type: ignore[misc]
             Finite numbers, about [-1, 1]. One thread learns sparse rows, and makes none dense.
         y : array-like of shape (n_samples,) or (n_samples, n_outputs)
             Of a classifier labels of 2 to 256 classes: whole numbers, texts, anything that can be
-            sorted; of a regressor finite numbers, one or several a sample.
+            sorted; or a matrix, which may be sparse, with 1 where a sample has the label of the
+            column, and else 0. Of a regressor finite numbers, one or several a sample.
         sample_weight : array-like of shape (n_samples,), default=None
             A factor of each sample's learning rate, 0 or more; None stands for 1. Weights, those
             of classes included, are divided by their mean, so that only their ratios matter. They
@@ -236,7 +235,10 @@ class OnlineMLP(BaseEstimator):  # type: ignore[misc]
         state = TrainingState(mlp._network, history=mlp._history)
         backend = mlp._get_backend(mlp._network)
         source = mlp._source(mlp._bounded(samples), config, backend)
-        with self._console() if self.verbose else nullcontext(Observer()) as console:
+        lines: Any = nullcontext(LossLines() if self.verbose else Observer())
+        if self.verbose and not mlp._settings():  # which counts errors
+            lines = Console(sys.stdout)
+        with lines as console:
             observers.append(console)
             decay = decay_of(mlp, len(samples.targets), backend)
             complete = Trainer(config, source, backend, observers, state, decay).run()
@@ -335,8 +337,7 @@ class OnlineMLP(BaseEstimator):  # type: ignore[misc]
             learning_rate=self.learning_rate_init,
             deformation=self._deformation(),
             seed=self._seed,
-            **passed,
-            **self._settings,
+            **passed | self._settings(),
         )
 
     def _new(self) -> Any:
@@ -370,7 +371,9 @@ class OnlineMLP(BaseEstimator):  # type: ignore[misc]
     def _get_backend(self, network: Network) -> Backend:
         """The backend that computes with a network."""
         threads = threads_of(self.threads, network.n_parameters // WEIGHTS_PER_THREAD)
-        return backends.get(self.backend, threads)
+        backend = backends.get(self.backend, threads)
+        backend.check_option(f"loss {network.loss}", network.loss in OF_TARGETS or None)
+        return backend
 
     def _current_network(self) -> Network:
         """The network with the weights as they are now, which the caller must not change."""

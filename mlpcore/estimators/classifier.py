@@ -15,7 +15,7 @@ from sklearn.utils.multiclass import _check_partial_fit_first_call
 from sklearn.utils.validation import check_is_fitted
 
 from mlpcore.deformation.parameters import DeformationParameters
-from mlpcore.errors import InputError
+from mlpcore.errors import InputError, brief
 from mlpcore.estimators.base import OnlineMLP, parameterised
 from mlpcore.estimators.validation import (
     Samples,
@@ -23,10 +23,12 @@ from mlpcore.estimators.validation import (
     classes_of,
     deformation_of,
     encode,
+    indicator,
+    n_columns,
     weights_of,
 )
 from mlpcore.evaluation import probabilities
-from mlpcore.network.activation import LOSSES, Loss
+from mlpcore.network.activation import BINARY, LOSSES, Loss
 from mlpcore.store.export import EstimatorNetwork
 from mlpcore.training.config import USUAL_TARGET
 from mlpcore.typing import AnyArray, Float32Array
@@ -57,8 +59,9 @@ class OnlineMLPClassifier(ClassifierMixin, OnlineMLP):  # type: ignore[misc]
     alpha : float or "auto", default="auto"
         Weight decay on CPUs: weights, but not biases, shrink by exp(-eta alpha) a sample, eta being
         its learning rate. It is decoupled from the gradient, and stands for an L2 penalty of
-        alpha / 2. "auto" is 5 / n for n samples, so that an epoch decays as much whatever n. It is
-        0 on a GPU, and where samples have no end: in `partial_fit`, and with a deformation.
+        alpha / 2. "auto" is 5 / n for n samples, so that an epoch decays as much whatever n, times
+        half the labels if y is a matrix of labels, over which the loss is a sum. It is 0 on a GPU,
+        and where samples have no end: in `partial_fit`, and with a deformation.
     max_iter : int, default=100
         Epochs that `fit` trains, if the loss or anything else does not stop it.
     deformation : DeformationParameters, default=None
@@ -78,7 +81,8 @@ class OnlineMLPClassifier(ClassifierMixin, OnlineMLP):  # type: ignore[misc]
         Infinity stops nothing. With a deformation `early_stopping` alone stops it.
     class_weight : dict or "balanced", default=None
         A factor of the learning rate for the samples of each class, 1 if it is not named.
-        "balanced" gives all classes the same sum, and excludes `partial_fit`.
+        "balanced" gives all classes the same sum, and excludes `partial_fit`. Both exclude a
+        matrix y.
     callbacks : list of callables or Observers, default=None
         What `fit` calls after each epoch: ``callback(estimator, metrics)``, with a fitted copy of
         the estimator, and `mlpcore.training.EpochMetrics`. Training stops when it returns true.
@@ -102,9 +106,9 @@ class OnlineMLPClassifier(ClassifierMixin, OnlineMLP):  # type: ignore[misc]
     activation : {"relu", "tanh"}, default="relu"
         Of the hidden neurons: max(0, a), or 1.7159 tanh(0.6666 a).
     loss : {"cross-entropy", "squared"}, default="cross-entropy"
-        "cross-entropy" has softmax outputs: `predict_proba` gives them as they are. "squared" is
-        1/2 |y - t|^2, with a target t of `target` for the class and -`target` for the others,
-        and scaled tanh outputs.
+        "cross-entropy" has softmax outputs, or a sigmoid for each column of a matrix y:
+        `predict_proba` gives them as they are. "squared" is 1/2 |y - t|^2, with a target t of
+        `target` for the class and -`target` for the others, and scaled tanh outputs.
     init : {"glorot", "he", "uniform"}, default="glorot"
         Initial weights: scaled by the numbers of inputs and neurons of each layer, or of inputs
         only, for the activation "relu"; or uniform in [-0.05, 0.05].
@@ -128,7 +132,7 @@ class OnlineMLPClassifier(ClassifierMixin, OnlineMLP):  # type: ignore[misc]
     Attributes
     ----------
     classes_ : ndarray of shape (n_classes,)
-        The labels, sorted.
+        The labels, sorted; 0, 1 ... of a matrix y.
     n_features_in_ : int
         Number of features.
     feature_names_in_ : ndarray of shape (n_features_in_,)
@@ -157,8 +161,8 @@ class OnlineMLPClassifier(ClassifierMixin, OnlineMLP):  # type: ignore[misc]
         Samples that were learnt so far, each as often as it was.
     n_layers_, n_outputs_ : int
         Layers of neurons, the inputs included, and outputs.
-    out_activation_ : {"softmax", "tanh"}
-        That of the outputs: "tanh" is the scaled one of the loss "squared".
+    out_activation_ : {"softmax", "logistic", "tanh"}
+        That of the outputs: "logistic" of a matrix y, and "tanh", scaled, of the loss "squared".
 
     Raises
     ------
@@ -183,11 +187,22 @@ class OnlineMLPClassifier(ClassifierMixin, OnlineMLP):  # type: ignore[misc]
         "loss": [StrOptions({*LOSSES})],
     }
 
+    _is_multilabel = False  # whether y is a matrix
+
     deformation: DeformationParameters | None = None  # type: ignore[misc]
     image_shape: tuple[int, int] | None = None  # type: ignore[misc]
     class_weight: Mapping[Any, float] | str | None = None
     loss: Loss = "cross-entropy"
     target: float = USUAL_TARGET
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags.multi_label = self._takes_matrices()
+        return tags
+
+    def _takes_matrices(self) -> bool:
+        """Whether y may be a matrix."""
+        return self.loss == "cross-entropy" and self.class_weight is None
 
     def set_params(self, **params: Any) -> OnlineMLPClassifier:
         """Sets parameters by name, those of `deformation` too, as ``deformation__alpha``.
@@ -228,43 +243,66 @@ class OnlineMLPClassifier(ClassifierMixin, OnlineMLP):  # type: ignore[misc]
         Parameters
         ----------
         X : array-like or sparse matrix of shape (n_samples, n_features)
-        y : array-like of shape (n_samples,)
+        y : array-like of shape (n_samples,), or matrix of shape (n_samples, n_classes)
         classes : array-like of shape (n_classes,), default=None
-            All labels that may come. The first call needs them; later calls, also after `fit`,
-            may repeat them.
+            All labels that may come, which are 0, 1 ... of a matrix. The first call needs them;
+            later calls, also after `fit`, may repeat them.
         sample_weight : array-like of shape (n_samples,), default=None
             A factor of each sample's learning rate, 0 or more; None stands for 1. One above 1 that
             makes a step unstable is lowered, in `fit` too.
         """
         known = SimpleNamespace(classes_=getattr(self, "classes_", None))
         if _check_partial_fit_first_call(known, classes):
-            known.classes_ = classes_of(classes, "classes")
+            known._is_multilabel = n_columns(y) > 0
+            found = classes_of(y if known._is_multilabel else classes, "classes")
+            if not np.array_equal(known.classes_, found):
+                raise InputError(f"classes {brief(classes)}: expected {brief(found.tolist())}")
         result: OnlineMLPClassifier = self._partial_fit(X, y, sample_weight, **vars(known))
         return result
 
     def _learn_targets(self, targets: AnyArray, weights: Any, again: bool) -> None:
         if not again:
             self.classes_: AnyArray = classes_of(targets, "y")
+            self._is_multilabel = n_columns(targets) > 0
 
     def _samples(self, inputs: Float32Array, targets: AnyArray, sample_weight: Any) -> Samples:
+        if self._is_multilabel:
+            wanted = indicator(targets, len(self.classes_))
+            return Samples(inputs, wanted, weights_of(sample_weight, None, wanted, wanted))
         codes = encode(self._cache.codes if self._cache else self._codes(), targets)
         targets = np.asarray(targets)
         weights = weights_of(sample_weight, self.class_weight, self.classes_, targets)
         return Samples(inputs, codes, weights)
 
     def _deformation(self) -> DeformationParameters:
-        return deformation_of(self.deformation, self.classes_)
+        known = self.classes_[:0] if self._is_multilabel else self.classes_
+        return deformation_of(self.deformation, known)
+
+    def _settings(self) -> dict[str, Any]:
+        if not self._is_multilabel:
+            return {}
+        if not self._takes_matrices():
+            raise InputError(
+                f"loss {self.loss!r} and class_weight {brief(self.class_weight)}: expected "
+                "'cross-entropy' and None, as y has a column for each label"
+            )
+        return {"loss": BINARY}
 
     def _codes(self) -> dict[Any, int]:
         return {label: code for code, label in enumerate(self.classes_.tolist())}
 
     def _held_out_score(self, outputs: Float32Array, held_out: Samples) -> float:
-        right = outputs.argmax(axis=1) == held_out.targets
+        if self._is_multilabel:
+            right = (self._answers(outputs) == held_out.targets).all(axis=1)
+        else:
+            right = outputs.argmax(axis=1) == held_out.targets
         return float(np.average(right, weights=held_out.weights))
 
     # ---- predictions -------------------------------------------------------------------
 
     def _answers(self, outputs: AnyArray) -> AnyArray:
+        if self._is_multilabel:
+            return (outputs > 0.5).astype(np.int64)
         return self.classes_[outputs.argmax(axis=1)]
 
     def decision_function(self, X: ArrayLike) -> Float32Array:
@@ -273,9 +311,12 @@ class OnlineMLPClassifier(ClassifierMixin, OnlineMLP):  # type: ignore[misc]
         They are probabilities, or near +-`target_` with the loss "squared".
 
         For two classes, float32 of shape (n_samples,): half the difference of the second and
-        the first output. A positive number stands for ``classes_[1]``.
+        the first output. A positive number stands for ``classes_[1]``. For a matrix of labels
+        probabilities minus 0.5.
         """
         outputs = self._outputs(X)
+        if self._is_multilabel:
+            return outputs - np.float32(0.5)
         if len(self.classes_) == 2:
             return (outputs[:, 1] - outputs[:, 0]) * np.float32(0.5)
         return outputs
@@ -313,4 +354,5 @@ class OnlineMLPClassifier(ClassifierMixin, OnlineMLP):  # type: ignore[misc]
     @property
     def out_activation_(self) -> str:
         """The activation of the outputs."""
-        return "tanh" if self._network.loss == "squared" else "softmax"
+        names = {"squared": "tanh", BINARY: "logistic"}
+        return names.get(self._network.loss, "softmax")

@@ -18,6 +18,7 @@ from mlpcore.backends.base import Backend, Stepper
 from mlpcore.errors import InputError
 from mlpcore.estimators.validation import Samples, float_rows
 from mlpcore.evaluation import evaluation
+from mlpcore.network.activation import BINARY
 from mlpcore.network.network import Network
 from mlpcore.training.config import TrainingConfig
 from mlpcore.training.state import EpochMetrics
@@ -192,7 +193,10 @@ def decay_of(mlp: Any, n_samples: float, backend: Backend) -> float:
     """The weight decay of a training on so many samples, or on a stream of infinitely many."""
     if mlp.alpha != "auto":
         return float(mlp.alpha)
-    return DECAY / n_samples if backend.can_weight and mlp.deformation is None else 0.0
+    if not backend.can_weight or mlp.deformation is not None:
+        return 0.0
+    # The loss of several labels is a sum over them: two weigh as much as one of two classes.
+    return DECAY / n_samples * (mlp.n_outputs_ / 2 if mlp._settings().get("loss") == BINARY else 1)
 
 
 #: A stepper learns or predicts at most so many samples a call; above, threads and blocks pay.

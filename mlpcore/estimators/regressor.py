@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from contextlib import nullcontext
 from typing import Any, ClassVar
 
 import numpy as np
@@ -12,15 +11,13 @@ from sklearn.metrics import r2_score
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
-from mlpcore.backends.base import Backend
 from mlpcore.checks import real_array
 from mlpcore.errors import InputError
 from mlpcore.estimators.base import OnlineMLP, parameterised
-from mlpcore.estimators.fitting import LossLines, StepperCache
+from mlpcore.estimators.fitting import StepperCache
 from mlpcore.estimators.moments import Moments
 from mlpcore.estimators.validation import Samples, can_train_in_parts, weights_of
 from mlpcore.network.activation import HUBER
-from mlpcore.network.network import Network
 from mlpcore.store.export import RegressorNetwork
 from mlpcore.typing import AnyArray, Float32Array, Float64Array
 
@@ -87,7 +84,6 @@ class OnlineMLPRegressor(RegressorMixin, OnlineMLP):  # type: ignore[misc]
 
     class_weight: ClassVar[None] = None
     out_activation_: ClassVar[str] = "identity"
-    _settings: ClassVar[dict[str, Any]] = {"loss": HUBER}
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -157,13 +153,8 @@ class OnlineMLPRegressor(RegressorMixin, OnlineMLP):  # type: ignore[misc]
     def _held_out_score(self, outputs: Float32Array, held_out: Samples) -> float:
         return float(r2_score(held_out.targets, outputs, sample_weight=held_out.weights))
 
-    def _get_backend(self, network: Network) -> Backend:
-        backend = super()._get_backend(network)
-        backend.check_option("regression", True)
-        return backend
-
-    def _console(self) -> Any:
-        return nullcontext(LossLines())
+    def _settings(self) -> dict[str, Any]:
+        return {"loss": HUBER}
 
     def _for_export(self) -> RegressorNetwork:
         """The network and the names that `mlpcore.export` writes."""

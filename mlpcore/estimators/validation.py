@@ -27,7 +27,7 @@ from sklearn.utils.validation import _check_sample_weight, validate_data
 from mlpcore.backends.affine import N_LABELS
 from mlpcore.backends.arguments import MAX_SIDE
 from mlpcore.backends.simd import MAX_THREADS
-from mlpcore.checks import check_array_like, check_whole
+from mlpcore.checks import check_array_like, check_whole, real_array
 from mlpcore.cpu import cores_beside_others
 from mlpcore.data.arrays import check_lossless
 from mlpcore.deformation.parameters import IDENTITY, DeformationParameters
@@ -114,7 +114,9 @@ def are_similar(labels: AnyArray, similar_labels: Any) -> NDArray[np.bool_]:
 
 
 def classes_of(labels: Any, name: str) -> AnyArray:
-    """The classes, sorted, of all labels (n,), if a byte can number them."""
+    """The classes, sorted, of all labels (n,), if a byte can number them; columns of a matrix."""
+    if n := n_columns(labels):
+        return np.arange(n)
     classes: AnyArray = unique_labels(labels)
     if not 2 <= len(classes) <= N_LABELS:
         number = "1 class" if len(classes) == 1 else f"{len(classes):,} classes"
@@ -124,12 +126,34 @@ def classes_of(labels: Any, name: str) -> AnyArray:
 
 def encode(codes: Mapping[Any, int], labels: ArrayLike) -> UInt8Array:
     """The place of each label (n,) among the classes."""
-    listed: Any = labels if isinstance(labels, list) else np.asarray(labels).tolist()
+    listed: Any = labels
+    if not isinstance(labels, list):
+        array = np.asarray(labels)
+        if n_columns(array):
+            raise InputError(f"y has the shape {array.shape}: expected a label a sample, as before")
+        listed = array.tolist()
     try:
         return np.array([codes[label] for label in listed], np.uint8)
     except KeyError as error:
         known = brief(list(codes))
         raise InputError(f"y holds {error.args[0]!r}: expected one of {known}") from None
+
+
+def n_columns(y: Any) -> int:
+    """How many columns y has, one for each label that a sample may have; 0 of labels (n,)."""
+    shape = (y if hasattr(y, "shape") else np.asarray(y)).shape
+    return shape[1] if len(shape) == 2 and shape[1] > 1 else 0
+
+
+def indicator(y: Any, n_labels: int) -> Float32Array:
+    """A matrix (n, n_labels) of 0 and 1, which says which labels each sample has."""
+    matrix = real_array("y", y)
+    if matrix.shape[1:] != (n_labels,):
+        raise InputError(f"y has the shape {matrix.shape}: expected {n_labels} columns, as before")
+    wrong = matrix[(matrix != 0) & (matrix != 1)]
+    if len(wrong):
+        raise InputError(f"y holds {wrong[0]:g}: expected 0 and 1 in a matrix of labels")
+    return matrix.astype(np.float32)
 
 
 # ---- samples -----------------------------------------------------------------------------
@@ -193,14 +217,21 @@ def validated(mlp: Any, X: Any, *y: Any, reset: bool = False, **settings: Any) -
     """X as float32, and y if it is given, as scikit-learn checks them."""
     check_array_like("X", X)
     if issparse(X):
-        X = X if hasattr(X, "check_format") else X.copy().tocsr()  # `copy` checks the places, too
-        X.check_format(full_check=True)  # before C code, SciPy's too, reads what it says
-        if not X.nnz and X.indptr.any():  # which SciPy does not look at
-            raise InputError(
-                "X is a sparse matrix whose indptr decreases: expected an ascending one"
-            )
+        X = sound("X", X)
     settings |= {"dtype": np.float32, "order": "C", "accept_sparse": "csr"}
     return validate_data(mlp, X, *y, reset=reset, **settings)
+
+
+def sound(name: str, matrix: Any) -> Any:
+    """A compressed sparse matrix, checked before C code, SciPy's too, reads what it says."""
+    if not hasattr(matrix, "check_format"):
+        matrix = matrix.copy().tocsr()  # `copy` checks the places, too
+    matrix.check_format(full_check=True)
+    if not matrix.nnz and matrix.indptr.any():  # which SciPy does not look at
+        raise InputError(
+            f"{name} is a sparse matrix whose indptr decreases: expected an ascending one"
+        )
+    return matrix
 
 
 def canonical(X: Any) -> Any:
@@ -215,16 +246,16 @@ def canonical(X: Any) -> Any:
 
 
 def check_samples(mlp: Any, X: Any, y: Any, reset: bool) -> tuple[Float32Array, AnyArray]:
-    """Inputs (n, n_features), and labels (n,) or numbers (n,) or (n, n_outputs), to train on."""
+    """Inputs (n, n_features), and labels or numbers (n,) or (n, n_outputs), to train on."""
     if y is not None:  # which scikit-learn refuses
         check_array_like("y", y)
     if issparse(y):
-        raise InputError("y is a sparse matrix: expected an array")
+        y = sound("y", y).toarray()
     given, is_regression = y, is_regressor(mlp)
-    of_y = {"multi_output": is_regression, "y_numeric": is_regression}
+    of_y = {"multi_output": is_regression or n_columns(y) > 0, "y_numeric": is_regression}
     X, y = validated(mlp, X, y, reset=reset, **of_y)
     if not is_regression:
-        if isinstance(given, list):
+        if isinstance(given, list) and y.ndim == 1:
             check_lossless("y", y, given)
         check_classification_targets(y)
     if issparse(X):

@@ -16,7 +16,7 @@ def of_network(
     With the loss "cross-entropy" they are the outputs. With "squared" they are `of_outputs`, and
     `unsure` by the number of samples that the network has learnt from, if it is given.
     """
-    if network.loss == "cross-entropy":
+    if network.loss != "squared":
         return outputs.astype(np.float64)
     found = of_outputs(outputs, target)
     return found if n_samples is None else unsure(found, n_samples)

@@ -2,7 +2,8 @@
 
 The loss decides what the outputs are. With ``"squared"`` the output neurons are scaled tanh, as in
 the paper. With ``"cross-entropy"`` they are a softmax, the probabilities of the classes. With
-``"huber"``, for regression, they are linear.
+``"huber"``, for regression, they are linear, and with ``"binary-cross-entropy"`` sigmoids,
+1 / (1 + exp(-a)), the probabilities of labels of which a sample may have any number.
 """
 
 from __future__ import annotations
@@ -27,10 +28,11 @@ of `cpu_simd/network.h`."""
 Loss: TypeAlias = Literal["squared", "cross-entropy"]
 """1/2 sum (y - t)^2 over scaled tanh outputs, or -log y of the class over softmax outputs."""
 
-AnyLoss: TypeAlias = Literal["squared", "cross-entropy", "huber"]
-"""Those of classifiers, and that of regression, for targets of any numbers: over linear outputs the
+AnyLoss: TypeAlias = Literal["squared", "cross-entropy", "huber", "binary-cross-entropy"]
+"""Those of classifiers; that of regression, for targets of any numbers: over linear outputs the
 sum of e^2 / 2 of errors e = y - t up to k, and of k (|e| - k / 2) of greater ones (Huber 1964,
-"Robust estimation of a location parameter")."""
+"Robust estimation of a location parameter"); and the sum of -t log y - (1 - t) log(1 - y) over
+sigmoids, for targets 0 and 1."""
 
 Init: TypeAlias = Literal["uniform", "he", "glorot"]
 """Initial weights: uniform in [-0.05, 0.05] (paper), or scaled by the widths of the layers
@@ -40,7 +42,7 @@ Init: TypeAlias = Literal["uniform", "he", "glorot"]
 ACTIVATIONS, LOSSES, INITS = (get_args(each) for each in (Activation, Loss, Init))
 
 ALL_LOSSES = get_args(AnyLoss)
-HUBER = ALL_LOSSES[-1]
+HUBER, BINARY = OF_TARGETS = ALL_LOSSES[2:]  # which learn numbers, one for each output
 
 Each = TypeVar("Each")
 

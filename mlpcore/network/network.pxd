@@ -5,6 +5,7 @@ cdef extern from "network.h" nogil:
         MLP_TANH
         MLP_SOFTMAX
         MLP_LINEAR
+        MLP_SIGMOID
 
     ctypedef struct mlp_layer:
         int n_in

@@ -11,7 +11,7 @@ from mlpcore import philox
 from mlpcore.checks import check_choice, check_whole
 from mlpcore.cpu import total_memory
 from mlpcore.errors import InputError, brief
-from mlpcore.network.activation import ACTIVATIONS, ALL_LOSSES, HUBER, INITS
+from mlpcore.network.activation import ACTIVATIONS, ALL_LOSSES, INITS
 from mlpcore.network.architecture import MAX_WIDTH, count_parameters
 
 __all__ = ["Network"]
@@ -75,7 +75,8 @@ cdef class Network:
     loss : str
         ``"squared"`` has scaled tanh outputs, as the paper has. ``"cross-entropy"`` has
         softmax outputs: the probabilities of the classes. ``"huber"`` has linear
-        outputs, for regression.
+        outputs, for regression, and ``"binary-cross-entropy"`` sigmoids, the
+        probabilities of labels of which a sample may have several.
     init : str
         How initial values are drawn, see `initialise`.
 
@@ -146,9 +147,8 @@ cdef class Network:
             layer.activation = self.hidden
         self.weights, self.biases = _Views(weights), _Views(biases)
         layer = &self.c.layers[self.c.n_layers - 1]
-        layer.activation = MLP_SOFTMAX if self.loss == "cross-entropy" else MLP_TANH
-        if self.loss == HUBER:
-            layer.activation = MLP_LINEAR
+        outputs = MLP_TANH, MLP_SOFTMAX, MLP_LINEAR, MLP_SIGMOID
+        layer.activation = dict(zip(ALL_LOSSES, outputs))[self.loss]
 
     def initialise(self, seed, init="uniform"):
         """Draw all weights and biases again.

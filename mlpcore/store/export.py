@@ -32,6 +32,7 @@ of scikit-learn's estimators usually have:
 | ``label`` | output (n,): what ``predict`` gives, int64, float64, bool or strings |
 | ``probabilities`` | output, float32 (n, classes): what ``predict_proba`` gives |
 
+Where a sample may have several labels, ``label`` is int64 (n, classes), and 1 for those it has.
 Of a regressor the outputs are ``variable``, float64 (n, outputs), as of those of scikit-learn; and
 its metadata ``means`` and ``deviations``, by which the network's outputs become these.
 
@@ -49,6 +50,7 @@ import numpy as np
 from mlpcore.data.pixels import PixelSpec
 from mlpcore.errors import InputError
 from mlpcore.network import Network
+from mlpcore.network.activation import BINARY
 from mlpcore.network.standardisation import Standardisation
 from mlpcore.store.documents import to_json, to_metadata
 from mlpcore.store.onnx_graph import (
@@ -236,8 +238,14 @@ def estimator_to_onnx(estimator: EstimatorNetwork) -> bytes:
     graph = Graph(network.n_parameters)
     inputs, dtype = _add_features(graph, estimator.standardisation)
     outputs = add_layers(graph, inputs, network)
-    best = graph.add("ArgMax", outputs, axis=1, keepdims=0)
-    graph.add("Gather", classes.astype(label), best, axis=0, name="label")
+    shape: list[int] = []
+    if network.loss == BINARY:
+        shape = [len(classes)]
+        present = graph.add("Greater", outputs, 0.5)
+        graph.add("Cast", present, to=graph.onnx.TensorProto.INT64, name="label")
+    else:
+        best = graph.add("ArgMax", outputs, axis=1, keepdims=0)
+        graph.add("Gather", classes.astype(label), best, axis=0, name="label")
     if network.loss == "squared":  # never 0 or 1: mlpcore.evaluation.probabilities.unsure
         outputs = add_probabilities(graph, outputs, len(classes), estimator.target)
         total = estimator.n_samples + len(classes)
@@ -246,7 +254,7 @@ def estimator_to_onnx(estimator: EstimatorNetwork) -> bytes:
     graph.add("Identity", outputs, name="probabilities")
     return graph.content(
         {"X": (dtype, [network.layer_sizes[0]])},
-        {"label": (label, []), "probabilities": (np.float32, [len(classes)])},
-        f"{describe_layers(network)} X (n, features). label (n,), probabilities (n, classes).",
+        {"label": (label, shape), "probabilities": (np.float32, [len(classes)])},
+        f"{describe_layers(network)} X (n, features). label, probabilities (n, classes).",
         _metadata(network, estimator.metadata()),
     )

@@ -9,7 +9,7 @@ import numpy as np
 
 from mlpcore.errors import InputError
 from mlpcore.network import Network
-from mlpcore.network.activation import HUBER, A, B, complete
+from mlpcore.network.activation import BINARY, HUBER, A, B, complete
 from mlpcore.network.architecture import format_layer_sizes
 from mlpcore.typing import ArrayLike
 from mlpcore.version import __version__
@@ -114,6 +114,7 @@ FORMULAS: dict[str, tuple[str, Callable[[Graph, str], str]]] = complete(
         "relu": ("max(0, a)", lambda graph, sums: graph.add("Relu", sums)),
         "squared": (f"{A} tanh({B} a)", _scaled_tanh),
         HUBER: ("a", lambda graph, sums: sums),
+        BINARY: ("1 / (1 + exp(-a))", lambda graph, sums: graph.add("Sigmoid", sums)),
         "cross-entropy": ("softmax(a)", lambda graph, sums: graph.add("Softmax", sums)),
     },
 )

@@ -9,7 +9,7 @@ output layer, float32 or float16, as in a PyTorch `Linear`. The metadata are tex
 | ``version`` | the version of this library |
 | ``architecture`` | the layer sizes: ``841,1000,500,10`` |
 | ``activation`` | of hidden neurons: ``tanh`` or ``relu`` |
-| ``loss`` | ``squared`` has scaled tanh outputs, ``cross-entropy`` softmax outputs |
+| ``loss`` | that of `Network`: ``squared`` has scaled tanh outputs, ``cross-entropy`` a softmax |
 | ``sha256`` | the SHA-256 of metadata and weights as float32, which a flipped bit changes |
 
 Runs and exports add ``data``, the name of the data, and what a trained network needs, in JSON:

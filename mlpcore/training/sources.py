@@ -254,9 +254,12 @@ class ArraySource(Source):
         labels = take(self._labels, rows, self._taken_labels[:n])
         shown = take(self._images, rows, self._taken[:n])
         if not self._deformation.is_identity:
+            of_maps = labels  # but targets say nothing of how an image may be turned
+            if labels.ndim > 1:
+                of_maps = self._backend.put(np.zeros(len(labels), np.uint8))
             shown = deformation.deform(
                 shown,
-                labels,
+                of_maps,
                 self._deformation,
                 self._seed,
                 epoch,

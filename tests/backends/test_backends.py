@@ -13,7 +13,7 @@ from mlpcore import philox
 from mlpcore.backends import affine
 from mlpcore.data.pixels import PixelSpec
 from mlpcore.deformation.deform import gaussian_taps
-from mlpcore.network.activation import A, B
+from mlpcore.network.activation import BINARY, HUBER, OF_TARGETS, A, B
 from oracle import EPSILON, KINDS, SEEDS, Problem, check_training, random_network, trained, uniform
 
 TANH, SOFTMAX, RELU = ("tanh", "squared"), ("relu", "cross-entropy"), ("relu", "squared")
@@ -154,11 +154,14 @@ def test_bytes_in_an_order_become_inputs(backend, reference, shape, value_range,
 
 
 @pytest.mark.parametrize("size", [1.0, 1.3])
-@pytest.mark.parametrize(("activation", "loss"), KINDS)
+@pytest.mark.parametrize(("activation", "loss"), [*KINDS, ("tanh", HUBER), ("relu", BINARY)])
 def test_gradient_is_the_slope_of_the_error(reference, activation, loss, size):
     """Central differences of the loss against the oracle's step, in float64."""
     network, rates, h = random_network((5, 4, 3), 3, 1.0, activation, loss), [1e-3, 2e-3], 1e-3
-    data = uniform(4, 1, 5), np.array([1], np.uint8), np.zeros(1, np.int32), rates
+    labels = np.array([1], np.uint8)
+    if loss in OF_TARGETS:
+        labels = np.array([[0, 1, 1]], np.float32)
+    data = uniform(4, 1, 5), labels, np.zeros(1, np.int32), rates
     after, _ = trained(reference, network, *data, target=size)
     arrays = network.weights + network.biases, after.weights + after.biases
     for before, changed, rate in zip(*arrays, rates * 2):

@@ -13,7 +13,7 @@ from emulated import SIMD, emulated_backend, get_backend
 from mlpcore import backends
 from mlpcore.backends.simd import SCHEDULES, SimdBackend
 from mlpcore.network import Network
-from mlpcore.network.activation import HUBER
+from mlpcore.network.activation import BINARY, HUBER
 from mlpcore.network.architecture import PRESETS
 from oracle import (
     CASES,
@@ -31,7 +31,7 @@ from oracle import (
 )
 
 TANH, RELU = ("tanh", "squared"), ("relu", "cross-entropy")
-LINEAR = ("relu", HUBER)
+LINEAR, SIGMOID = ("relu", HUBER), ("tanh", BINARY)
 
 ON_CPUS = [*((name, how) for name in SIMD for how in (*SCHEDULES, "steps")), ("reference", "steps")]
 ON_DEVICES = [("cuda", "streaming"), ("cuda-emulated", "streaming"), ("cuda-emulated", "resident")]
@@ -71,6 +71,7 @@ def engines(name, how, counts=(2,), block=32):
 @example(Problem((150, 300, 200, 10), 20, 1, 1e-3, None, 1.0, 2.0, *RELU, 0.0, 0.7, 0), 32, 3)
 @example(Problem((130, 257, 300), 20, 8, 1e-3, 0.0, 1.0, 1.0, *RELU, 0.0, 0.5, 1), 32, 3)
 @example(Problem((130, 257, 300), 20, 9, 1e-3, 0.0, 1.0, 1.0, *LINEAR, 0.05, 0.5), 32, 3)
+@example(Problem((130, 257, 300), 20, 9, 1e-3, 0.0, 1.0, 1.0, *SIGMOID, 0.05, 0.5), 32, 3)
 @settings(max_examples=10, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_it_is_the_oracles(reference, name, how, problem, block, count):
     """With the same bits by any number of threads, and however the samples are cut into calls."""

@@ -17,13 +17,18 @@ X = RNG.uniform(-1, 1, (200, 6)).astype(np.float32)
 X[RNG.random(X.shape) < 0.4] = 0
 NUMBERS = np.column_stack([np.sin(3 * X[:, 0]) + X[:, 1] * X[:, 2], 40 - 9 * X[:, 3]]).astype(float)
 LABELS = np.where(X[:, 0] + X[:, 1] > 0, "yes", "no")
+MATRIX = np.column_stack([X[:, 0] + X[:, 1] > 0, X[:, 2] > 0, X[:, 3] > -2]).astype(int)
 WEIGHTS = RNG.integers(0, 4, 200)
 
 pytestmark = SHORT
 
 EACH = pytest.mark.parametrize(
     "kind, y, first",
-    [(OnlineMLPClassifier, LABELS, {"classes": ["no", "yes"]}), (OnlineMLPRegressor, NUMBERS, {})],
+    [
+        (OnlineMLPClassifier, LABELS, {"classes": ["no", "yes"]}),
+        (OnlineMLPClassifier, MATRIX, {"classes": range(3)}),
+        (OnlineMLPRegressor, NUMBERS, {}),
+    ],
 )
 ROWS = pytest.mark.parametrize("convert", [np.asarray, sparse.csr_array, sparse.coo_matrix])
 

@@ -10,7 +10,7 @@ from sklearn.exceptions import NotFittedError
 
 from mlpcore import DeformationParameters, ElasticDeformer, OnlineMLPRegressor, StreamMLPClassifier
 from mlpcore.training.trainer import Diverged, Observer
-from small_classifiers import DEFORMATION, DEFORMED, SHORT, X, Y, make_mlp
+from small_classifiers import DEFORMATION, DEFORMED, MODERN, SHORT, X, Y, make_mlp
 from small_runs import same_weights
 
 pytestmark = SHORT
@@ -22,6 +22,7 @@ ALONE = np.eye(230)[0]  # the weight of one sample only
 SHARE = {"early_stopping": True, "validation_fraction": 0.2}
 MANY = np.arange(600)
 HUGE = np.full(230, 1e30)
+BOTH = np.column_stack([Y > 0, Y < 2]).astype(int)
 
 #: Values of parameters: of the classifier that deforms, of the deformer, of its method `deform`
 #: after a fit of `IMAGES`, and of the classifier for streams. `TrainingConfig` has its own tests.
@@ -142,7 +143,14 @@ CALLS = [
     (part(X, Y, [1, "1", 2]), "^Mix of label"),
     (fit(X[:4], [1, "1", 2, 2]), "^y holds the label 1, which becomes '1' among the others"),
     *((fit(bad, Y), "^X is .*: expected an array") for bad in (None, "text", memoryview(X))),
-    (fit(X, csr_matrix(Y)), "^y is a sparse matrix: expected an array"),
+    (fit(X, csr_matrix(Y)), "inconsistent numbers of samples"),
+    (fit(X, 1 + BOTH, **MODERN), "^y holds 2: expected 0 and 1"),
+    (fit(X, BOTH.astype(str), **MODERN), "^y has the type <U.*: expected real numbers"),
+    (part(X, BOTH, **MODERN), r"^classes \(0, 1, 2\): expected \[0, 1\]"),
+    (fit(X, BOTH), "^loss 'squared' and class_weight None: expected 'cross-entropy' and None"),
+    (part(X, BOTH, [0, 1], class_weight={0: 2}, **MODERN), "class_weight {0: 2}: expected"),
+    (again(X, BOTH), r"^y has the shape \(230, 2\): expected a label a sample"),
+    (lambda: part(X, BOTH, [0, 1], **MODERN)().partial_fit(X, Y), "expected 2 columns, as before"),
     (fit(X, "text"), "^y is 'text': expected an array"),
     (deform(np.ma.masked_less(IMAGES, 0)), "^X holds masked values: expected none"),
     (again(X, Y + 1), r"^y holds 3: expected one of \[0, 1, 2\]"),

@@ -103,5 +103,5 @@ def test_equal_targets_and_dead_networks():
 def test_a_gpu_is_refused(monkeypatch, method):
     device = emulated_backend()
     monkeypatch.setattr(base.backends, "get", lambda *name: device)
-    with pytest.raises(InputError, match=r"^regression: the backend cuda"):
+    with pytest.raises(InputError, match=r"^loss huber: the backend cuda"):
         getattr(make_mlp(), method)(X, Y)

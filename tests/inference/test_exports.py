@@ -223,6 +223,17 @@ def test_regressors(targets):
     assert "no pixels" in refusal(mlpcore.load, "n.safetensors")
 
 
+def test_samples_with_several_labels():
+    both = np.column_stack([Y > 0, Y < 2])
+    model = fitted(both)
+    label, probabilities, _ = exported(model, X)
+    assert label.dtype == np.int64 and np.array_equal(label, model.predict(X))
+    np.testing.assert_allclose(probabilities, model.predict_proba(X), rtol=0, atol=TOLERANCE)
+    mlpcore.export(model, "n.safetensors")
+    network, known = read_network("n.safetensors")
+    assert same_weights(network, model.network_) and known["loss"] == "binary-cross-entropy"
+
+
 def test_a_stream_s_weights_are_those_of_its_last_sample():
     model = OnlineMLPClassifier((9,), random_state=0).partial_fit(X[:5], Y[:5], classes=range(3))
     for k in range(5, 9):

@@ -12,7 +12,7 @@ from mlpcore.backends.base import TrainingResult
 from mlpcore.backends.cuda.plan import DeviceLimits
 from mlpcore.backends.reference import ReferenceBackend
 from mlpcore.network import Network
-from mlpcore.network.activation import ACTIVATIONS, ALL_LOSSES, HUBER, LOSSES
+from mlpcore.network.activation import ACTIVATIONS, ALL_LOSSES, BINARY, HUBER, LOSSES, OF_TARGETS
 
 #: Every activation with every loss.
 KINDS = list(product(ACTIVATIONS, LOSSES))
@@ -109,7 +109,7 @@ class Problem(NamedTuple):
     `rate` is that of the first layer, and `ratio` times that of the layer above. `ground` is the
     images' background, if they have one; "own" is another one for each image. The share `zeros` of
     the inputs is 0. Of the last hidden layer's rectifiers only `alive` are ever above 0. Samples
-    are weighted by a row of `WEIGHTS`, weights decay, and outputs are linear, on CPUs only.
+    are weighted by a row of `WEIGHTS`, weights decay, and targets are numbers, on CPUs only.
     """
 
     sizes: tuple[int, ...]
@@ -143,6 +143,8 @@ class Problem(NamedTuple):
         labels = rng.integers(0, min(self.sizes[-1], 256), n).astype(np.uint8)
         if self.loss == HUBER:
             labels = 4 * uniform(self.seed + 2, n, self.sizes[-1])  # most errors exceed 1.345
+        if self.loss == BINARY:
+            labels = rng.integers(0, 2, (n, self.sizes[-1])).astype(np.float32)
         order = rng.integers(0, n, 2 * n).astype(np.int32)
         images[rng.random(images.shape) < self.zeros] = 0
         mix = None if self.weights is None else np.array(WEIGHTS[self.weights], np.float32)
@@ -223,7 +225,7 @@ def check_training(reference, problem, *engines):
     """Weights, loss, counts and predictions after a training are the oracle's, with the same bits
     by all engines: these are backends, and steppers as `StepperEngine`."""
     if not all(engine.can_weight for engine in engines):
-        loss = "squared" if problem.loss == HUBER else problem.loss
+        loss = "squared" if problem.loss in OF_TARGETS else problem.loss
         problem = problem._replace(loss=loss, weight_decay=0.0, weights=None)
     (images, labels, order), rates, more, expected, wanted, outputs = solved(reference, problem)
     greatest = problem.rate / rates[0]

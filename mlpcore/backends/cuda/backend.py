@@ -32,7 +32,7 @@ from mlpcore.backends.deforming import EpochFields
 from mlpcore.data.pixels import PixelSpec, batches
 from mlpcore.errors import InputError
 from mlpcore.network import Network
-from mlpcore.network.activation import HUBER
+from mlpcore.network.activation import OF_TARGETS
 from mlpcore.typing import AnyArray, BackendArray, DTypeLike, Float32Array, Float64Array
 
 #: The host sorts more images faster than a device, which compares all pairs.
@@ -99,7 +99,7 @@ class CudaBackend(Backend):
         return result
 
     def load(self, network: Network) -> DeviceNetwork:
-        self.check_option("loss huber", network.loss == HUBER or None)
+        self.check_option(f"loss {network.loss}", network.loss in OF_TARGETS or None)
         self.notice = None
         if self.schedule == "resident":
             hidden, output = activations(network)
