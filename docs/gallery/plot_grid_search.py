@@ -40,7 +40,7 @@ mlp = OnlineMLPClassifier(
     random_state=0,
     deformation=DeformationParameters(beta=8, gamma=8),
 )
-alphas, sizes = [0, 12, 36, 72], [(25,), (50,), (100,)]
+alphas, sizes = [0, 12, 36, 72], [(25,), (75,)]
 grid = {"deformation__alpha": alphas, "hidden_layer_sizes": sizes}
 search = GridSearchCV(mlp, grid, cv=3, n_jobs=2).fit(X, y)
 print("best:", search.best_params_, f"{search.best_score_:.1%} right")
