@@ -34,4 +34,4 @@ def test_every_allocation_and_every_start_of_a_thread_fails_once(name, monkeypat
             assert failed and all(map(np.array_equal, network.weights, start.weights))
         else:  # with fewer threads, if a call has failed
             assert all(map(np.array_equal, result, expected))
-    assert n > (20 if name == "train scalar sparse" else 1)
+    assert n > (20 if name == "train sparse" else 1)

@@ -18,9 +18,13 @@ PACKED_EPSILON = 2.0**-21 + 4 * EPSILON
 
 
 @pytest.mark.parametrize(
-    ("row", "above"), [(1, 1), (0, 1), (1e-20, 1), (1e-30, 1), (1, 2.0**-100), (np.nan, 1)]
+    ("n_in", "row", "above"),
+    [
+        *((n_in, 1, 1) for n_in in (1, 15, 16, 17, 47, 48, 95, 96, 97, 144)),
+        *((97, row, 1) for row in (0, 1e-20, 1e-30, np.nan)),
+        *((n_in, 1, 2.0**-100) for n_in in (17, 300)),
+    ],
 )
-@pytest.mark.parametrize("n_in", [1, 15, 16, 17, 47, 48, 95, 96, 97, 144, 300])
 def test_a_packed_row_has_its_21_bits(name, reference, n_in, row, above):
     """Up and down, whatever the size of other rows, and of the deltas, some of them denormal.
 

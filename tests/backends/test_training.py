@@ -72,7 +72,7 @@ def engines(name, how, counts=(2,), block=32):
 @example(Problem((130, 257, 300), 20, 8, 1e-3, 0.0, 1.0, 1.0, *RELU, 0.0, 0.5, 1), 32, 3)
 @example(Problem((130, 257, 300), 20, 9, 1e-3, 0.0, 1.0, 1.0, *LINEAR, 0.05, 0.5), 32, 3)
 @example(Problem((130, 257, 300), 20, 9, 1e-3, 0.0, 1.0, 1.0, *SIGMOID, 0.05, 0.5), 32, 3)
-@settings(max_examples=10, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=6, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_it_is_the_oracles(reference, name, how, problem, block, count):
     """With the same bits by any number of threads, and however the samples are cut into calls."""
     counts = (1,) if name == "reference" else (1, count)  # it rounds at the end of a call

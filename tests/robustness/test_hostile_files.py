@@ -233,7 +233,7 @@ def work(warm_folder):
 
 
 @pytest.mark.parametrize("spoil", COMMANDS)
-@settings(max_examples=settings.default.max_examples // 4)
+@settings(max_examples=settings.default.max_examples // 6)
 @given(data=st.data())
 def test_a_command_works_or_refuses(work, spoil, data):
     for name in ("run", "figures", "hostile", "trained"):

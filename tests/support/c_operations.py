@@ -4,7 +4,7 @@ from functools import partial
 
 import numpy as np
 
-from mlpcore.backends import simd
+from mlpcore import backends
 from mlpcore.backends.simd import SCHEDULES, SimdBackend
 from mlpcore.data.pixels import PixelSpec
 
@@ -42,14 +42,11 @@ def selected(backend):
 
 def operations():
     """The operations, by name: functions of a network, which they may change."""
-    backend = SimdBackend(simd.INSTRUCTION_SETS[0], 3)
-    names = [name for name in simd.INSTRUCTION_SETS if simd.unavailable_reason(name) is None]
-    for name in (names[0], names[-1]):
-        for schedule in SCHEDULES:
-            trainer = SimdBackend(name, 3, schedule, packed_from=0)
-            yield f"train {name} {schedule}", partial(trained, trainer)
-        weighted = SimdBackend(name, 3)
-        yield f"train {name} weighted", partial(trained, weighted, sample_weight=WEIGHTS)
+    backend = backends.get("cpu", 3)
+    for schedule in SCHEDULES:
+        trainer = SimdBackend(backend.name, 3, schedule, packed_from=0)
+        yield f"train {schedule}", partial(trained, trainer)
+    yield "train weighted", partial(trained, backend, sample_weight=WEIGHTS)
     yield "stepper", partial(stepped, backend)
     yield "predict", lambda network: backend.predict(network, IMAGES)
     yield "predict many", lambda network: backend.predict(network, MANY)
