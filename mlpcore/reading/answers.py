@@ -18,20 +18,17 @@ from mlpcore.reading.segmentation import UNKNOWN, Field, best_sequence
 from mlpcore.typing import AnyArray, Float64Array
 
 #: An answer whose probability exceeds the second's by less is in doubt.
-MIN_MARGIN = 0.9
+MIN_MARGIN = 0.88
 
 #: Boxes that are further apart than this share of their height begin another number.
 NUMBER_GAP = 0.5
 
-#: Candidates for digits of a number are judged by the mean over so many deformed copies, because a
-#: network is sure of the copy that it is given, also of half a digit.
-N_COPIES = 16
+#: Candidates for digits are judged by the mean of their forms and of these deformed copies, because
+#: a network is sure of the copy that it is given, also of half a digit.
+COPIES = Copies(4, strength=0.75)
 
 #: So many digits without boxes of which so large a share is in doubt are print, and all in doubt.
 WORDS, PRINT = 8, 0.35
-
-#: So many deformed copies of a digit in a box have a part in the doubt about it.
-N_DOUBTFUL = 4
 
 #: So many digits show which way is up, and no more are looked at. Turned, they are surer than the
 #: first share on average, and by the second than as they are.
@@ -50,10 +47,9 @@ class ReadDigit(NamedTuple):
         The class of the greatest probability; ``.``, ``,`` or ``-`` for a mark, ``*`` for ink that
         is neither; None in an empty box.
     probabilities : ndarray of float64, shape (n_classes,)
-        Of the classes; empty without a digit.
+        Of the classes, on average for the digit as it is, turned, and deformed; empty without one.
     doubt : float
-        0 for a sure answer to 1: by how much its probability fails to exceed the others, for the
-        digit as it is, turned, and deformed.
+        0 for a sure answer to 1: by how much its probability fails to exceed the others.
         It is 1 for what hardly shows a digit (`TrainedClassifier.doubtful`), and beside a piece of
         ink that belongs to no digit and is no mark, and in a box that was not seen.
     corners : ndarray of float64, shape (4, 2)
@@ -115,9 +111,8 @@ def read_lines(
     glyphs = [each.glyph.pixels for field in fields for each in field.segments]
     if len(glyphs) > MAX_GLYPHS:
         raise InputError(f"{name} shows {len(glyphs):,} digits: expected at most {MAX_GLYPHS:,}")
-    in_number = [field.is_number for field in fields for _ in field.segments]
     pixels = np.reshape(np.array(glyphs, np.uint8), (-1, SIDE, SIDE))
-    probabilities, doubts = _judged(pixels, np.array(in_number, bool), classifier)
+    probabilities, doubts = _judged(pixels, classifier)
     result, n = [], 0
     for line in lines:
         digits, end = [], -np.inf
@@ -147,7 +142,7 @@ def quarter_turns(lines: list[list[Field]], classifier: TrainedClassifier) -> in
 
     def margin(quarters: int) -> float:
         turned = np.stack([np.rot90(each, quarters)[:SIDE, :SIDE] for each in some])
-        return 1 - float(np.mean(_judged(turned, np.zeros(len(some), bool), classifier)[1]))
+        return 1 - float(np.mean(_judged(turned, classifier)[1]))
 
     margins = [margin(0)]
     if margins[0] <= 1 - SURER:
@@ -167,32 +162,16 @@ def _in_doubt(line: list[ReadDigit]) -> list[ReadDigit]:
     return [each._replace(doubt=1.0) for each in line]
 
 
-def _judged(
-    pixels: AnyArray, in_number: AnyArray, classifier: TrainedClassifier
-) -> tuple[Float64Array, Float64Array]:
+def _judged(pixels: AnyArray, classifier: TrainedClassifier) -> tuple[Float64Array, Float64Array]:
     """The probabilities (n, n_classes) of the classes of candidates (n, 28, 28), and the doubt."""
     images = MNIST_PIXELS.to_images(pixels)
-    outputs = np.zeros((2, len(images), len(classifier.classes)))
-    numbers, single = images[in_number], images[~in_number]
-    if len(numbers):
-        outputs[:, in_number] = _averaging(classifier, N_COPIES).outputs_of_digits(numbers)
-    if len(single):
-        outputs[:, ~in_number] = classifier.outputs_of_digits(single)
-        outputs[1, ~in_number] += _averaging(classifier, N_DOUBTFUL).outputs_of_digits(single)
-        outputs[1, ~in_number] /= 2
-    probabilities, surer = map(classifier.to_probabilities, outputs)
-    answers = probabilities.argmax(axis=1)[:, None]
-    own = np.take_along_axis(surer, answers, axis=1)[:, 0]
-    np.put_along_axis(surer, answers, 0, axis=1)
-    doubts = np.clip(1 - own + surer.max(axis=1, initial=0), 0, 1)
-    return probabilities, np.where(classifier.doubtful(images), 1.0, doubts)
-
-
-def _averaging(classifier: TrainedClassifier, n: int) -> TrainedClassifier:
-    """The networks, asked about so many deformed copies unless a number is given."""
-    if classifier.copies is not None:
-        return classifier
-    return TrainedClassifier(classifier.networks, classifier.backend, Copies(n))
+    outputs = classifier.outputs_of_digits(images)
+    if classifier.copies is None:
+        copies = TrainedClassifier(classifier.networks, classifier.backend, COPIES)
+        outputs = (outputs + copies.outputs(images)) / 2
+    probabilities = classifier.to_probabilities(outputs)
+    second, best = np.sort(probabilities, axis=1)[:, -2:].T
+    return probabilities, np.where(classifier.doubtful(images), 1.0, 1 - (best - second))
 
 
 def _read(
