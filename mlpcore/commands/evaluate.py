@@ -67,21 +67,25 @@ def parse(argv: Sequence[str]) -> argparse.Namespace:
 def load_data(options: argparse.Namespace, networks: Sequence[TrainedNetwork]) -> Dataset:
     """The data that the options name, else those of the first run, else what is found.
 
-    Files that are named or found are read with the values of the first network's training. An
-    InputError is raised unless it, and so all networks, fits these images and classes.
+    Files that are named or found are read with the values of the first network's training. All of
+    them are for the test if they have no test set, unless a network was trained on a part. An
+    InputError is raised unless the first, and so all networks, fits these images and classes.
     """
     first, known = networks[0], [each.data for each in networks if each.data]
     if known and not options.data and not options.dataset:
         return known[0].load()
     data = dataset.load(options.data, name=options.dataset, value_range=first.pixels)
-    made = *first.pixels.image_shape, len(first.classes)
-    found = *data.image_shape, data.n_classes
-    if made != found:
-        kind = "images of {} x {} and {} classes".format
+    taken, found = (
+        "images of {1} x {0} and {2} classes".format(*each.pixels.pixel_shape, len(each.classes))
+        for each in (first, data)
+    )
+    if first.pixels.image_shape != data.image_shape or len(first.classes) != data.n_classes:
         raise InputError(
-            f"{network_name(first.path)} is a network for {kind(*made)}: expected {kind(*found)} "
-            f"for {data.name}; --data names other data"
+            f"{data.name} has {found}: expected {taken} for {network_name(first.path)}, or other "
+            "--data; mlpcore predict takes pictures of any size"
         )
+    if data.divided and DataSummary.of(data).sha256 not in [each.sha256 for each in known]:
+        return data.all_for_test()
     return data
 
 

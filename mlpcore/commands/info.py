@@ -65,6 +65,7 @@ def describe_committee(folder: Path) -> Iterator[str]:
     committee = CommitteeFolder.open(folder)
     data = committee.data
     yield f"committee {shown(folder)}: {len(committee.members)} members on {data.name}"
+    trained = True
     rows: Rows = [("member", "seed", "epochs", "validation", kind_of_test(data.held_out))]
     for each in committee.members:
         path, done, errors = committee.run_folder(each), 0, (NONE, NONE)
@@ -75,8 +76,10 @@ def describe_committee(folder: Path) -> Iterator[str]:
             if best is not None:
                 errors = f"{best.validation_error:.2f} %", f"{best.test_error:.2f} %"
         rows.append((each.name, str(each.config.seed), f"{done}/{each.config.epochs}", *errors))
+        trained = trained and done == each.config.epochs
     yield text_table(rows)
-    yield "to go on: the command that began it; `mlpcore evaluate` shows the error of all together"
+    yield "all members are trained" if trained else "to go on: the command that began it"
+    yield f"the error of all together: {command_text('evaluate', str(folder))}"
 
 
 def describe_weights(path: Path) -> Iterator[str]:

@@ -112,6 +112,8 @@ class Dataset:
         0, or the number of test images if they are from the end of the training set (`hold_out`).
     drawn : tuple or None
         Training images in place of those that pixels make (`with_strokes`), as `Images` has them.
+    divided : bool
+        Whether files without a test set were divided into training and test images.
     """
 
     name: str
@@ -126,6 +128,7 @@ class Dataset:
     notice: str = ""
     held_out: int = 0
     drawn: tuple[AnyArray, Float32Array] | None = None
+    divided: bool = False
 
     @classmethod
     def from_arrays(
@@ -273,6 +276,13 @@ class Dataset:
             drawn=self.drawn and (self.drawn[0][:rest], self.drawn[1]),
         )
 
+    def all_for_test(self) -> Dataset:
+        """Return divided data with all images as test images, for a network of other data."""
+        pixels = np.concatenate([np.asarray(self.train_pixels), np.asarray(self.test_pixels)])
+        labels = np.concatenate([self.train_labels, self.test_labels])
+        notice = f"{self.name} has no test set: all {len(labels):,} images are for the test"
+        return dataclasses.replace(self, test_pixels=pixels, test_labels=labels, notice=notice)
+
     def with_strokes(self, share: float, seed: int) -> Dataset:
         """Return the data with `draw_strokes` on a share of the training images of 1, 7 and 0.
 
@@ -374,7 +384,7 @@ def load(
         notice = f"{label} has no test set: {TEST_SIZE:.0%} of the images are for the test"
     elif data.name != MNIST and source.name.lower() == "mnist":
         notice = f"{label} is not the published MNIST"
-    return dataclasses.replace(data, notice=notice)
+    return dataclasses.replace(data, notice=notice, divided=test is None)
 
 
 def _absolute(path: StrPath) -> Path:

@@ -13,7 +13,7 @@ from mlpcore.errors import InputError, shown
 from mlpcore.network import Network
 from mlpcore.network.activation import check_target
 from mlpcore.store.documents import from_json, to_metadata
-from mlpcore.store.run_folder import BEST, read_run_network, read_settings
+from mlpcore.store.run_folder import BEST, holds_run, read_run_network, read_settings
 from mlpcore.store.weights import read_network
 from mlpcore.training.config import USUAL_TARGET
 from mlpcore.typing import StrPath
@@ -85,8 +85,12 @@ class TrainedNetwork:
         if os.path.isdir(file):
             file /= BEST
             if not os.path.lexists(file):
+                runs = sorted(each.parent for each in Path(path).glob(f"*/{BEST}"))
+                hint = f", such as {shown(runs[0])}" if runs else ""
+                if not (runs or holds_run(path)):
+                    hint = f"; mlpcore evaluate takes data as --data {shown(path)}"
                 raise InputError(
-                    f"{shown(path)} holds no {BEST}: expected a run of at least one epoch"
+                    f"{shown(path)} holds no {BEST}: expected a run of at least one epoch{hint}"
                 )
             config, data = read_settings(path)
             network, metadata = read_run_network(file, config, data)

@@ -74,8 +74,17 @@ REFUSED = [
     ("evaluate net --figures link", "cannot write link, a link"),
     (f"evaluate run --json run/{LAST}", f"{LAST} belongs to a run"),
     ("evaluate run --strength 1", "--strength without --copies: expected both or none"),
-    ("evaluate run --dataset digits", "3 classes: expected images of 29 x 29 and 10"),
-    ("evaluate pretrained --data letters", "error: pretrained is a network for images of 29 x 29"),
+    ("evaluate run --dataset digits", "of 8 x 8 and 10 classes: expected images of 5 x 7 and 3"),
+    (
+        "evaluate pretrained --data letters",
+        "for pretrained, or other --data; mlpcore predict takes",
+    ),
+    (
+        "evaluate net letters",
+        "letters holds no best.safetensors: expected a run of at least one epoch; "
+        "mlpcore evaluate takes data as --data letters",
+    ),
+    ("info .", "expected a run of at least one epoch, such as half\n"),
     ("evaluate sixteen --data letters", "from 0 to 255: expected 0 to 16, as in the training"),
     ("evaluate half --figures f", METRICS),
     # predict and read

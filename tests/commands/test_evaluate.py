@@ -94,6 +94,16 @@ def test_other_data_are_scaled_as_those_of_the_training(call, dtype, most):
     assert Evaluation.of(outputs, labels).to_json()["confusion"] == found["confusion"]
 
 
+def test_data_without_a_test_set_are_for_the_test_as_a_whole(call):
+    """Unless a part of them trained a network."""
+    pixels, labels = make_pixels(60, 3)
+    np.savez("new.npz", X=pixels, y=labels)
+    out = call("evaluate", WEIGHTS, "--data", "new.npz")
+    assert "note: new has no test set: all 60 images are for the test\n" in out and "of 60 " in out
+    call("train", "--data", "new.npz", "--arch", 3, "--epochs", 1, "--out", "new")
+    assert "of 12 " in call("evaluate", "new", WEIGHTS, "--data", "new.npz")
+
+
 def test_a_run_in_use_stays_as_it_is(call):
     def content():
         return {path: (path.read_bytes(), path.stat().st_mtime_ns) for path in RUN.iterdir()}

@@ -25,4 +25,7 @@ def test_a_stopped_committee(call, data, signal_in, capsys):
         assert main(["committee", *options.split(), data]) == 130
     rows = [line.split() for line in call("info", "c").splitlines()]
     assert rows[2][:3] == ["3-1", "0", "1/2"] and rows[3] == ["3-2", "1", "0/2", "-", "-"]
+    assert rows[4][:3] == ["to", "go", "on:"]
     assert "1 of 2 epochs done" in call("info", "c/3-1")
+    call("committee", *options.split(), data)
+    assert "all members are trained\n" in call("info", "c")
