@@ -98,7 +98,7 @@ def strip(colours: Mapping[str, str]) -> Figure:
     for place, (axes, each) in enumerate(zip(figure.subplots(1, EPOCHS + 1), shown)):
         show_digit(axes, (each[0] + 1) / 2, colours)
         title = f"epoch {place}" if place else data.name
-        axes.set_xlabel(title, fontsize=9, color=colours["text" if place else "faint"])
+        axes.set_xlabel(title, fontsize=9)
     return figure
 
 
@@ -112,12 +112,13 @@ def answer(colours: Mapping[str, str]) -> Figure:
     drawing, given, bars = figure.subplots(1, 3, width_ratios=(1, 1, 2))
     drawing.imshow(Image.open(path), "gray", vmin=0, vmax=255)
     drawing.set(xticks=[], yticks=[])
+    drawing.spines[:].set(color=colours["faint"], visible=True)
     drawing.set_title("your picture")
     show_digit(given, network.answers(path)[0].digit.pixels / 255, colours)
     given.set_title("as the network sees it")
     bars.bar(range(10), probabilities, color=[colours["faint"]] * 10)
     bars.patches[best].set_color(colours["ours"])
-    bars.text(best, probabilities[best] + 0.02, f"{probabilities[best]:.1%}", ha="center")
+    bars.text(best, probabilities[best] + 0.02, f"{100 * probabilities[best]:.0f} %", ha="center")
     bars.set(xticks=range(10), yticks=[], ylim=(0, 1.15))
     bars.spines["left"].set_visible(False)
     bars.set_title(f"its answer: {best}")
@@ -172,10 +173,10 @@ def digits(number: str, first: int = 0) -> list[UInt8Array]:
 
 
 def boxed_form() -> Float64Array:
-    """A scanned form, turned by two degrees, with empty boxes."""
+    """A scanned form, turned by two degrees, with empty boxes and a digit that is hard to read."""
     rng = np.random.default_rng(1)
     written: list[UInt8Array | None] = [*digits("20100314159")]
-    written[4:4], written[-1:] = [None], [None]
+    written[4:4], written[-2:] = [None], [*digits("5", 539), None]
     ink, _ = pages.form(written, 6, rng, box=(70, 80), gap=(0, 30), line=3)
     return pages.on_paper(pages.rotated(ink, 2), rng)
 

@@ -161,7 +161,8 @@ def draw_drift(found: dict[str, list[Any]], path: Path, window: int = 250) -> No
         right = np.mean([[y == predicted for y, predicted in run] for run in runs], axis=0)
         shares = right[: len(right) // window * window].reshape(-1, window).mean(axis=1)
         axes.plot(window * np.arange(1, len(shares) + 1), 100 * shares, label=learner)
-    axes.set(xlabel="samples", ylabel=f"right of the last {window} (%)")
+    axes.set(xlabel="samples", ylabel=f"accuracy over {window} samples (%)")
+    axes.xaxis.set_major_formatter("{x:,.0f}")
     axes.legend(loc="upper left", bbox_to_anchor=(1, 1), frameon=False)
     figure.savefig(path, bbox_inches="tight")
 

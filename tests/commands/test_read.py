@@ -39,7 +39,9 @@ def test_text_and_json_and_the_drawn_page(call):
         assert drawn.mode == "RGB" and drawn.size == plain.size
         coloured = np.ptp(np.asarray(drawn), axis=2) > 50
     left, top, right, bottom = page["lines"][0][0]["box"]
-    assert coloured[top : bottom + 1, left].mean() > 0.9 and not coloured[:40].any()
+    assert coloured[top : bottom + 1, left].mean() > 0.9
+    assert coloured[:top, left:right].any()  # the answer, which leaves the ink free
+    assert not coloured[top + 5 : bottom - 4, left + 5 : right - 4].any()
 
 
 def test_several_pages(call, capsys):
