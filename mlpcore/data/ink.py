@@ -179,10 +179,12 @@ def _plane(grey: UInt8Array) -> Float64Array:
 def find_lines(dark: UInt8Array, width: int, height: int) -> UInt8Array:
     """The level and upright lines in a black and white image (h, w), 255 where one is.
 
-    Level ones have at least a width, and upright ones a height.
+    Level ones have at least a width, and upright ones a height; there are none longer than `dark`.
     """
     found = np.zeros_like(dark)
     for length, shape in (width, (1, -1)), (height, (-1, 1)):
+        if length > dark.shape[shape.index(-1)]:
+            continue
 
         def along(n: int, shape: tuple[int, int] = shape) -> UInt8Array:
             return np.ones(n, np.uint8).reshape(shape)

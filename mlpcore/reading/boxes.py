@@ -39,19 +39,27 @@ OVER, SMALL_SIDE = 0.2, 24
 #: What overlaps a line of boxes by this share of the lower of both belongs to it.
 SAME_LINE = 0.5
 
-#: A base line is at least so long, in pixels and as a share of the page's width, and flatter than
-#: this share of its length.
-LENGTH, SHARE, FLAT = 60, 0.12, 0.15
+#: A base line is flatter than this share of its length, and dark along the second.
+FLAT, SOLID = 0.15, 0.95
 
-#: A tick reaches so many pixels beyond its line, and is no wider than the line is high by as many.
-TICK = 7
+#: A tick reaches at least so many pixels beyond its line, and is no wider than the line is high by
+#: the second.
+TICK, WIDER = 3, 2
 
-#: Ticks part a line into so many places. They lie so near to even ones, as a share of a place; the
-#: least share of places that have one, and of ticks that have a place.
-FEWEST, MOST, EVEN, PLACED, EXPLAINED = 3, 40, 0.1, 0.75, 0.6
+#: Ticks part a line into so many places, whose width is at least the third as a share of the page's
+#: longer side.
+FEWEST, MOST, NARROWEST = 3, 40, 0.008
 
-#: The height of a place as a share of its width.
-HIGH = 1.3
+#: Ticks lie so near to even places, as a share of a place, or of an eighth of the line. They are
+#: alike in height by the second share. The least share of places that have one, and of ticks alike
+#: that have a place.
+EVEN, EQUAL, PLACED, EXPLAINED = 0.1, 0.2, 0.75, 0.6
+
+#: The height of a place as a share of its width, and the least of a tick.
+HIGH, LOWEST = 1.3, 0.08
+
+#: Combs are so many pixels away from boxes.
+APART = 6
 
 
 def find_quads(dark: UInt8Array) -> tuple[Float64Array, float]:
@@ -126,7 +134,7 @@ def drawn_boxes(ink: Ink, known: AnyArray) -> AnyArray:
     dark = ink.strokes
     first = known if len(known) else _rectangles(dark)
     if not len(first):
-        return _comb_places(ink)
+        return _comb_places(ink, first)
     sides = first[:, 2:] - first[:, :2]
     if len(known):
         width, height = np.median(sides, axis=0)
@@ -147,8 +155,8 @@ def drawn_boxes(ink: Ink, known: AnyArray) -> AnyArray:
     is_taken = painted(boxes, dark.shape)[_middles(known)] > 0
     boxes = np.concatenate([boxes, known[~is_taken]])
     if not len(boxes) or _are_crossed(boxes, without_lines(dark, lines), side):
-        return _comb_places(ink)
-    return boxes
+        return _comb_places(ink, first[:0])
+    return np.concatenate([boxes, _comb_places(ink, boxes)])
 
 
 def _rectangles(dark: UInt8Array) -> AnyArray:
@@ -236,49 +244,68 @@ def _are_crossed(boxes: AnyArray, strokes: UInt8Array, side: float) -> bool:
     return bool(area[1:][beyond[1:]].sum() > area[1:][inside[1:]].sum())
 
 
-def _comb_places(ink: Ink) -> AnyArray:
-    """The places (n, 4) of combs on a page whose lines are level, without ticks and base lines."""
+def _comb_places(ink: Ink, boxes: AnyArray) -> AnyArray:
+    """The places (n, 4) of combs outside of boxes, without ticks and base lines."""
     dark = ink.strokes
-    height, width = dark.shape
-    base = find_lines(dark, max(LENGTH, round(SHARE * width)), height + 1)
-    boxes: list[Box] = []
-    # An opening with a column is as high as the page, so these lines are level.
-    for left, y, length, thick, _ in cv2.connectedComponentsWithStats(base)[2][1:].tolist():
+    for left, top, right, bottom in boxes.tolist():
+        dark[max(0, top - APART) : bottom + APART, max(0, left - APART) : right + APART] = 0
+    narrowest = max(MIN_SIDE, round(NARROWEST * max(dark.shape)))
+    base = find_lines(dark, FEWEST * narrowest, len(dark) + 1)  # no upright ones
+    found: list[Box] = []
+    for left, y, length, high, _ in cv2.connectedComponentsWithStats(base)[2][1:].tolist():
+        filled = base[y : y + high, left : left + length].sum(axis=1, dtype=float)
+        rows = np.flatnonzero(filled > filled.max() / 2)  # not those of a digit's foot on it
+        y, thick = y + int(rows[0]), int(np.ptp(rows)) + 1
         line = Box.of_size(left, y, length, thick)
-        if thick > FLAT * length:
+        if thick > FLAT * length or dark[line.slices].any(axis=0).mean() < SOLID:
             continue
-        views = (dark[:y][::-1], dark[line.bottom :]), (dark[line.bottom :], dark[:y][::-1])
-        ticks = max((_ticks(*each, line) for each in views), key=len)
-        if not len(ticks):
-            continue
-        above = [box.bottom for box in boxes if box.right > left and box.left < line.right]
-        top = max([0, round(y - HIGH * (ticks[1] - ticks[0])), *(each + thick for each in above)])
+        up, down = (_standing(each, line) for each in (dark[:y][::-1], dark[line.bottom :]))
+        most = min(MOST, length // narrowest)
+        ticks = max((_ticks(*each, thick, most) for each in ((up, down), (down, up))), key=len)
+        above = [box.bottom for box in found if box.right > left and box.left < line.right]
+        ends = np.rint(left + ticks).clip(0, dark.shape[1]).astype(int).tolist()
         inset = thick // 2 + 2
-        ends = np.rint(ticks).astype(int).tolist()
-        boxes += [Box(a + inset, top, b - inset, y - 1) for a, b in pairwise(ends)]
-    boxes = [box for box in boxes if min(box.width, box.height) >= LENGTH // 6]
-    return np.reshape(np.array(boxes, int), (-1, 4))
+        for begin, end in pairwise(ends):
+            top = max([0, round(y - HIGH * (end - begin)), *(each + thick for each in above)])
+            found.append(Box(begin + inset, top, end - inset, y - 1))
+    found = [box for box in found if min(box.width, box.height) >= MIN_SIDE]
+    return np.reshape(np.array(found, int), (-1, 4))
 
 
-def _ticks(side: UInt8Array, other: UInt8Array, line: Box) -> Float64Array:
-    """Where even ticks on a side of a line are, whose rows begin at it; none if they go on."""
-    side, other = (each[1 : TICK + 1, line.left : line.right] for each in (side, other))
-    if min(len(side), len(other)) < TICK:
-        return np.zeros(0)
-    runs = np.flatnonzero(np.diff(np.pad(side.all(axis=0), 1).astype(np.int8)))
-    begins, ends = runs[::2], runs[1::2]
-    at = ((begins + ends) / 2)[ends - begins <= line.height + TICK]
-    best = np.zeros(0)
-    for n in range(FEWEST, MOST + 1):
-        if len(at) <= FEWEST or np.ptp(at) < n * LENGTH / 6:
-            break
-        place = (at - at[0]) / np.ptp(at) * n
-        even = np.abs(place - np.rint(place)) < EVEN
-        found = len(np.unique(np.rint(place[even])))
-        if found >= max(PLACED * (n + 1), len(best)) and even.mean() > EXPLAINED:
-            best = np.linspace(at[0], at[-1], n + 1)
-    if not len(best) or max(best[0], line.width - best[-1]) > (best[1] - best[0]) / 2:
-        return best[:0]  # of digits on a ruled line, which goes on
-    near = np.rint(best).astype(int)[:, None] + np.arange(-3, 4)
-    across = other[:, near.clip(0, line.width - 1)].any(axis=2).mean(axis=0) > PLACED
-    return best + line.left if across.mean() < 0.5 else best[:0]
+def _standing(side: UInt8Array, line: Box) -> AnyArray:
+    """The height (w,) of the ink that stands on each pixel of a line, in rows that begin at it."""
+    side = side[1 : 1 + line.width, line.left : line.right]
+    if not side.size:
+        return np.zeros(line.width, int)
+    upright = cv2.dilate(side, np.ones((1, 3), np.uint8)) > 0  # which may lean a little
+    return np.cumprod(upright, axis=0, dtype=np.uint8).sum(axis=0)
+
+
+def _ticks(heights: AnyArray, across: AnyArray, thick: int, most: int) -> Float64Array:
+    """Where the places of a comb begin and end, by the ink on its line and across from it.
+
+    There are none on a line without even ticks of one height, or whose ticks go on across from it.
+    """
+    width, n_best = len(heights), 0
+    best: Float64Array = np.zeros(0)
+    runs = np.flatnonzero(np.diff(np.pad(heights >= TICK, 1).astype(np.int8))).reshape(-1, 2)
+    runs = runs[np.ptp(runs, axis=1) <= thick + WIDER]
+    high = np.array([heights[begin:end].max() for begin, end in runs.tolist()])
+    at = runs.mean(axis=1)
+    for n in range(FEWEST, most + 1):
+        pitch = width / n
+        k = np.rint(at / pitch)
+        inner = (k > 0) & (k < n)
+        even = inner & (np.abs(at - k * pitch) <= max(3, EVEN * min(pitch, width / 8)))
+        tick = np.median(high[even]) if even.any() else 0
+        slack = max(2, EQUAL * tick)
+        n_ticks = len(np.unique(k[even & (high >= tick - slack)]))  # strokes may stand on one
+        alike = inner & (np.abs(high - tick) <= slack)
+        is_comb = LOWEST * pitch <= tick <= HIGH * pitch and n_ticks >= PLACED * (n - 1)
+        if is_comb and n_ticks > n_best and np.sum(alike & even) > EXPLAINED * np.sum(alike):
+            slope, begin = np.polyfit(k[even], at[even], 1)
+            best = begin + slope * np.arange(n + 1)
+            n_best = n_ticks
+    near = np.rint(best[1:-1]).astype(int)[:, None] + np.arange(-3, 4)
+    n_across = np.sum(across[near.clip(0, width - 1)].max(axis=1) >= TICK)
+    return best if 2 * n_across < len(near) else best[:0]

@@ -263,19 +263,42 @@ def test_a_dark_head_around_a_box_is_no_writing_across_a_form():
     assert [len(line) for line in found.lines] == [1, *[columns] * (len(centres) // columns)]
 
 
+def comb(sheet, digits, left, base, tick, ends):
+    """Digits on a line with ticks of a height between them, and of another one at its ends."""
+    right = left + 64 * len(digits)
+    for k, digit in enumerate(digits):
+        ink = written(digit, 46)
+        put(sheet, ink, left + 20 + 64 * k, base - 2 - ink.shape[0])
+    sheet[base : base + 3, left : right + 4] = 1
+    for x in range(left, right + 1, 64):
+        height = round(64 * (ends if x in (left, right) else tick))
+        sheet[base - height : base, x : x + 3] = 1
+
+
 @pytest.mark.parametrize("tick", [0.15, 0.5, 1.0])
 @pytest.mark.parametrize("scale", [0.5, 1.0])
 def test_ticks_on_a_base_line_part_digits(tick, scale):
     """A comb, whose places are boxes; digits on a line without ticks are a number."""
-    sheet = np.zeros((300, 800))
-    for k, digit in enumerate(CLEAR):
-        ink = written(digit, 46)
-        put(sheet, ink, 80 + 64 * k, 150 - ink.shape[0])
-    sheet[152:155, 60:704] = 1
-    plain = read(scan(sheet), NETWORK)
-    for x in range(60, 701, 64):
-        sheet[round(152 - 64 * tick) : 152, x : x + 3] = 1
-    found = read(np.asarray(reduced(as_bytes(scan(sheet)), round(800 * scale))), NETWORK)
+    plain, ticked = np.zeros((2, 300, 800))
+    comb(plain, CLEAR, 60, 152, 0, 0)
+    comb(ticked, CLEAR, 60, 152, tick, tick)
+    plain = read(scan(plain), NETWORK)
+    found = read(np.asarray(reduced(as_bytes(scan(ticked)), round(800 * scale))), NETWORK)
     assert found.boxed and not plain.boxed
     assert [each.answer for each in found.digits] == [each.answer for each in plain.digits]
     assert [each.answer for each in found.digits] == list(range(10))
+
+
+@pytest.mark.parametrize("ends", [0, 0.3, 1.1])
+@pytest.mark.parametrize("boxes", [0, 6])
+def test_short_combs_alone_and_beside_boxes(ends, boxes):
+    """Fields of three and four places on a page that is ten times as wide as the first."""
+    sheet = np.zeros((900, 1920))
+    put(sheet, form(CLEAR[4 : 4 + boxes], 6, np.random.default_rng(1), (80, 64))[0], 200, 600)
+    comb(sheet, CLEAR[:3], 300, 300, 0.3, ends)
+    comb(sheet, CLEAR[3:7], 700, 301, 0.3, ends)
+    sheet[500:503, 300:900] = 1  # an underlined word
+    sheet[440:500, [*range(320, 325), *range(347, 352), *range(440, 445), *range(530, 535)]] = 1
+    found = read(scan(sheet), NETWORK)
+    lines = [[each.answer for each in line] for line in found.lines]
+    assert lines == [list(range(7)), list(range(4, 4 + boxes))][: 1 + (boxes > 0)]
