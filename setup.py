@@ -39,6 +39,7 @@ C_FLAGS = [
     "-Wextra",
     "-ffp-contract=off",
     "-fno-math-errno",
+    "-fno-trapping-math",
     "-fvisibility=hidden",
 ]
 LINK_FLAGS = ["-pthread"]

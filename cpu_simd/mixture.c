@@ -41,17 +41,24 @@ static mlp_sample list_inputs(const mlp_mixture *m, const float *x, double *squa
     return (mlp_sample){m->values, m->active, n};
 }
 
+/* Learns the row of an input x. `restrict` lets the compiler use vectors. */
+static void learn_row(int n_out, float x, const float *restrict deltas, float *restrict row,
+                      float *restrict squares)
+{
+    for (int c = 0; c < n_out; c++) {
+        const float gradient = x * deltas[c], sum = squares[c] + gradient * gradient;
+        const float capped = sum < MOST_SQUARES ? sum : MOST_SQUARES;
+        squares[c] = capped;
+        row[c] -= LINEAR_RATE * gradient / sqrtf(capped + FIRST_SQUARE);
+    }
+}
+
 static void learn_linear(const mlp_mixture *m, const float *x, int n, const float *deltas)
 {
     const int n_out = top_of(m)->n_out;
     for (int k = 0; k <= n; k++) {
-        const int j = m->active[k];
-        float *row = m->linear + (ptrdiff_t)j * n_out, *squares = m->squares + (ptrdiff_t)j * n_out;
-        for (int c = 0; c < n_out; c++) {
-            const float gradient = x[j] * deltas[c], sum = squares[c] + gradient * gradient;
-            squares[c] = sum < MOST_SQUARES ? sum : MOST_SQUARES;
-            row[c] -= LINEAR_RATE * gradient / sqrtf(squares[c] + FIRST_SQUARE);
-        }
+        const ptrdiff_t j = m->active[k];
+        learn_row(n_out, x[j], deltas, m->linear + j * n_out, m->squares + j * n_out);
     }
 }
 
