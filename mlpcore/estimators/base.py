@@ -53,6 +53,7 @@ from mlpcore.network.activation import OF_TARGETS, Activation, Init
 from mlpcore.network.architecture import hidden_layers_of
 from mlpcore.network.network import Network
 from mlpcore.report.console import Console
+from mlpcore.store.export import EstimatorNetwork
 from mlpcore.training.config import MAX_EPOCHS, PAPER_RATIO, Decay, TrainingConfig
 from mlpcore.training.sources import ArraySource, Source, SparseSource
 from mlpcore.training.state import EpochMetrics, TrainingState
@@ -169,6 +170,10 @@ class OnlineMLP(BaseEstimator):  # type: ignore[misc]
         A classifier's is the class with the greatest output, a regressor's float64.
         """
         return self._answers(self._outputs(X))
+
+    @abstractmethod
+    def _meaning(self) -> dict[str, Any]:
+        """Fields of an `EstimatorNetwork`: what the outputs mean."""
 
     def _bounded(self, samples: Samples) -> Samples:
         """Samples with weights that make no step unstable."""
@@ -386,6 +391,12 @@ class OnlineMLP(BaseEstimator):  # type: ignore[misc]
         if cache is not None:
             state |= {"_network": cache.stepper.network, "_cache": None}
         return state
+
+    def _for_export(self) -> EstimatorNetwork:
+        """The network and the names that `mlpcore.export` writes."""
+        check_is_fitted(self, "_network")
+        names = tuple(getattr(self, "feature_names_in_", ()))
+        return EstimatorNetwork(self._current_network(), feature_names=names, **self._meaning())
 
     # ---- fitted attributes -------------------------------------------------------------
 

@@ -12,7 +12,6 @@ from sklearn.base import ClassifierMixin
 from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import _check_partial_fit_first_call
-from sklearn.utils.validation import check_is_fitted
 
 from mlpcore.deformation.parameters import DeformationParameters
 from mlpcore.errors import InputError, brief
@@ -29,7 +28,6 @@ from mlpcore.estimators.validation import (
 )
 from mlpcore.evaluation import probabilities
 from mlpcore.network.activation import BINARY, LOSSES, Loss
-from mlpcore.store.export import EstimatorNetwork
 from mlpcore.training.config import USUAL_TARGET
 from mlpcore.typing import AnyArray, Float32Array
 
@@ -338,13 +336,8 @@ class OnlineMLPClassifier(ClassifierMixin, OnlineMLP):  # type: ignore[misc]
         with np.errstate(divide="ignore"):
             return np.log(self.predict_proba(X))
 
-    def _for_export(self) -> EstimatorNetwork:
-        """The network and the names that `mlpcore.export` writes."""
-        check_is_fitted(self, "classes_")
-        names = tuple(getattr(self, "feature_names_in_", ()))
-        return EstimatorNetwork(
-            self._current_network(), self.classes_, self.target_, self._n_samples, names
-        )
+    def _meaning(self) -> dict[str, Any]:
+        return {"classes": self.classes_, "target": self.target_, "n_samples": self._n_samples}
 
     @property
     def n_outputs_(self) -> int:

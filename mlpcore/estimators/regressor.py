@@ -9,7 +9,6 @@ from numpy.typing import ArrayLike
 from sklearn.base import RegressorMixin
 from sklearn.metrics import r2_score
 from sklearn.utils.metaestimators import available_if
-from sklearn.utils.validation import check_is_fitted
 
 from mlpcore.checks import real_array
 from mlpcore.errors import InputError
@@ -18,7 +17,6 @@ from mlpcore.estimators.fitting import StepperCache
 from mlpcore.estimators.moments import Moments
 from mlpcore.estimators.validation import Samples, can_train_in_parts, weights_of
 from mlpcore.network.activation import HUBER
-from mlpcore.store.export import RegressorNetwork
 from mlpcore.typing import AnyArray, Float32Array, Float64Array
 
 #: The squares of larger numbers, and their sums, may be infinite.
@@ -156,11 +154,8 @@ class OnlineMLPRegressor(RegressorMixin, OnlineMLP):  # type: ignore[misc]
     def _settings(self) -> dict[str, Any]:
         return {"loss": HUBER}
 
-    def _for_export(self) -> RegressorNetwork:
-        """The network and the names that `mlpcore.export` writes."""
-        check_is_fitted(self, "_network")
-        names = tuple(getattr(self, "feature_names_in_", ()))
-        return RegressorNetwork(self._current_network(), *self._moments.scale, names)
+    def _meaning(self) -> dict[str, Any]:
+        return {"scale": self._moments.scale}
 
     @property
     def n_outputs_(self) -> int:

@@ -17,7 +17,7 @@ from mlpcore.errors import InputError, brief
 from mlpcore.estimators.stream_network import StreamNetwork
 from mlpcore.network.architecture import MAX_WIDTH, hidden_layers_of
 from mlpcore.network.network import Network
-from mlpcore.store.export import EstimatorNetwork, RegressorNetwork
+from mlpcore.store.export import EstimatorNetwork
 from mlpcore.training.trainer import Diverged
 
 try:
@@ -324,9 +324,10 @@ class StreamMLPRegressor(_StreamMLP, MiniBatchRegressor):  # type: ignore[misc]
             raise self._diverged()
         return float(found)
 
-    def _for_export(self) -> RegressorNetwork:
+    def _for_export(self) -> EstimatorNetwork:
         network, scaling, (mean, deviation), names, _ = self._found()
-        return RegressorNetwork(network, np.array([mean]), np.array([deviation]), names, scaling)
+        scale = np.array([mean]), np.array([deviation])
+        return EstimatorNetwork(network, feature_names=names, standardisation=scaling, scale=scale)
 
 
 for _learner in (StreamMLPClassifier, StreamMLPRegressor):

@@ -380,7 +380,8 @@ cdef class StreamNetwork:
             return False
         self._write(sample, False)
         model.stepper.outputs(&model.c, &model.row[0], &outputs[0])
-        sample.target = model.targets()[0] + model.targets()[1] * outputs[0]
+        if self.numeric:
+            sample.target = model.targets()[0] + model.targets()[1] * outputs[0]
         return True
 
     cdef void _write(self, Sample sample, bint learn) noexcept:

@@ -12,9 +12,7 @@ from mlpcore.inference.classifier import SOURCES, TrainedClassifier, load
 from mlpcore.inference.inputs import as_path
 from mlpcore.store.export import (
     EstimatorNetwork,
-    RegressorNetwork,
     estimator_to_onnx,
-    regressor_to_onnx,
     to_onnx,
 )
 from mlpcore.store.run_folder import check_result_file
@@ -99,9 +97,7 @@ def exported(model: object, kind: str, precision: str = "float32") -> bytes:
     if not hasattr(model, "_for_export"):
         expected = f"an estimator of mlpcore, what mlpcore.load gives, {SOURCES}"
         raise InputError(f"{brief(model)}: expected {expected}")
-    estimator: EstimatorNetwork | RegressorNetwork = model._for_export()
+    estimator: EstimatorNetwork = model._for_export()
     if kind == ".onnx":
-        if isinstance(estimator, RegressorNetwork):
-            return regressor_to_onnx(estimator)
         return estimator_to_onnx(estimator)
     return to_safetensors(estimator.network, estimator.metadata(), precision)

@@ -43,7 +43,7 @@ Its metadata are those above without ``data`` and ``pixels``, and with ``feature
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -55,6 +55,7 @@ from mlpcore.network.standardisation import Standardisation
 from mlpcore.store.documents import to_json, to_metadata
 from mlpcore.store.onnx_graph import (
     Graph,
+    Values,
     add_layers,
     add_probabilities,
     describe_layers,
@@ -158,11 +159,13 @@ class EstimatorNetwork:
     """
 
     network: Network
-    classes: AnyArray  #: (n_classes,), what ``predict`` answers
+    classes: AnyArray = field(default_factory=lambda: np.empty(0))  #: what ``predict`` answers
     target: float = USUAL_TARGET  #: of the output for the class, if the loss is "squared"
     n_samples: int = 0  #: learnt so far, which limits the probabilities if the loss is "squared"
     feature_names: tuple[str, ...] = ()  #: if they have some
     standardisation: Standardisation | None = None  #: of features, before the first layer
+    scale: tuple[Float64Array, Float64Array] | None = None
+    """Means and deviations (n_outputs,) of a regression: a target is mean + deviation * output."""
 
     def __post_init__(self) -> None:
         classes = self.classes
@@ -178,26 +181,12 @@ class EstimatorNetwork:
 
     def metadata(self) -> dict[str, str]:
         """The metadata of a file, apart from those of the layers."""
-        further = {"features": self.feature_names, "standardisation": self.standardisation}
-        given = {name: value for name, value in further.items() if value}
-        return to_metadata(target=self.target, classes=self.classes.tolist(), **given)
-
-
-@dataclass(frozen=True)
-class RegressorNetwork:
-    """The network of a regressor, for an export: a target is mean + deviation * output."""
-
-    network: Network
-    means: Float64Array  #: (n_outputs,)
-    deviations: Float64Array  #: (n_outputs,)
-    feature_names: tuple[str, ...] = ()  #: if they have some
-    standardisation: Standardisation | None = None  #: of features before the first layer
-
-    def metadata(self) -> dict[str, str]:
-        """The metadata of a file, apart from those of the layers."""
-        further = {"features": self.feature_names, "standardisation": self.standardisation}
-        given = {name: value for name, value in further.items() if value}
-        return to_metadata(means=self.means.tolist(), deviations=self.deviations.tolist(), **given)
+        known = {"features": self.feature_names, "standardisation": self.standardisation}
+        known = {name: value for name, value in known.items() if value}
+        if self.scale is not None:
+            means, deviations = (each.tolist() for each in self.scale)
+            return to_metadata(means=means, deviations=deviations, **known)
+        return to_metadata(target=self.target, classes=self.classes.tolist(), **known)
 
 
 def _add_features(graph: Graph, scale: Standardisation | None) -> tuple[str, type]:
@@ -214,47 +203,41 @@ def _add_features(graph: Graph, scale: Standardisation | None) -> tuple[str, typ
     return graph.add("Where", graph.add("IsNaN", inputs), 0.0, inputs), np.float64
 
 
-def regressor_to_onnx(regressor: RegressorNetwork) -> bytes:
-    """The content of an ONNX file of a regressor's network; errors are those of `to_onnx`."""
-    network = regressor.network
-    graph = Graph(network.n_parameters)
-    inputs, dtype = _add_features(graph, regressor.standardisation)
-    outputs = add_layers(graph, inputs, network)
-    outputs = graph.add("Cast", outputs, to=graph.onnx.TensorProto.DOUBLE)
-    outputs = graph.add("Mul", outputs, regressor.deviations)
-    graph.add("Add", outputs, regressor.means, name="variable")
-    return graph.content(
-        {"X": (dtype, [network.layer_sizes[0]])},
-        {"variable": (np.float64, [network.layer_sizes[-1]])},
-        f"{describe_layers(network)} X (n, features). variable (n, outputs).",
-        _metadata(network, regressor.metadata()),
-    )
-
-
-def estimator_to_onnx(estimator: EstimatorNetwork) -> bytes:
-    """The content of an ONNX file of an estimator's network; errors are those of `to_onnx`."""
-    network, classes = estimator.network, estimator.classes
-    label = LABEL_TYPES[classes.dtype.kind]
-    graph = Graph(network.n_parameters)
-    inputs, dtype = _add_features(graph, estimator.standardisation)
-    outputs = add_layers(graph, inputs, network)
-    shape: list[int] = []
-    if network.loss == BINARY:
+def _add_answers(graph: Graph, outputs: str, estimator: EstimatorNetwork) -> Values:
+    """Append the labels and the probabilities of a classifier; return their types and shapes."""
+    classes, loss = estimator.classes, estimator.network.loss
+    label, shape = LABEL_TYPES[classes.dtype.kind], list[int]()
+    if loss == BINARY:
         shape = [len(classes)]
         present = graph.add("Greater", outputs, 0.5)
         graph.add("Cast", present, to=graph.onnx.TensorProto.INT64, name="label")
     else:
         best = graph.add("ArgMax", outputs, axis=1, keepdims=0)
         graph.add("Gather", classes.astype(label), best, axis=0, name="label")
-    if network.loss == "squared":  # never 0 or 1: mlpcore.evaluation.probabilities.unsure
+    if loss == "squared":  # never 0 or 1: mlpcore.evaluation.probabilities.unsure
         outputs = add_probabilities(graph, outputs, len(classes), estimator.target)
         total = estimator.n_samples + len(classes)
         outputs = graph.add("Mul", outputs, estimator.n_samples / total)
         outputs = graph.add("Add", outputs, 1 / total)
     graph.add("Identity", outputs, name="probabilities")
+    return {"label": (label, shape), "probabilities": (np.float32, [len(classes)])}
+
+
+def estimator_to_onnx(estimator: EstimatorNetwork) -> bytes:
+    """The content of an ONNX file of an estimator's network; errors are those of `to_onnx`."""
+    network, graph = estimator.network, Graph(estimator.network.n_parameters)
+    inputs, dtype = _add_features(graph, estimator.standardisation)
+    outputs = add_layers(graph, inputs, network)
+    if estimator.scale is None:
+        found = _add_answers(graph, outputs, estimator)
+    else:
+        outputs = graph.add("Cast", outputs, to=graph.onnx.TensorProto.DOUBLE)
+        outputs = graph.add("Mul", outputs, estimator.scale[1])
+        graph.add("Add", outputs, estimator.scale[0], name="variable")
+        found = {"variable": (np.float64, [network.layer_sizes[-1]])}
     return graph.content(
         {"X": (dtype, [network.layer_sizes[0]])},
-        {"label": (label, shape), "probabilities": (np.float32, [len(classes)])},
-        f"{describe_layers(network)} X (n, features). label, probabilities (n, classes).",
+        found,
+        f"{describe_layers(network)} X (n, features). {', '.join(found)} (n, ...).",
         _metadata(network, estimator.metadata()),
     )

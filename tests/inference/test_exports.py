@@ -278,7 +278,7 @@ def test_regressors_of_streams(hidden):
     mlpcore.export(model, "n.onnx")
     (found,) = session_of("n.onnx").run(["variable"], {"X": rows})
     expected = [[model.predict_one(row)] for row in rows]
-    deviation = model._for_export().deviations
+    deviation = model._for_export().scale[1]
     np.testing.assert_allclose(found, expected, rtol=0, atol=TOLERANCE * deviation[0])
 
 
