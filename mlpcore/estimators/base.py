@@ -175,17 +175,14 @@ class OnlineMLP(BaseEstimator):  # type: ignore[misc]
     def _meaning(self) -> dict[str, Any]:
         """Fields of an `EstimatorNetwork`: what the outputs mean."""
 
-    def _bounded(self, samples: Samples) -> Samples:
-        """Samples with weights that make no step unstable."""
-        return bounded(samples, self.learning_rate_init, *self._bounds)
-
     def _deformation(self) -> DeformationParameters:
         """The deformation of a training."""
         return IDENTITY
 
     def _codes(self) -> dict[Any, int]:
-        """The place of each class."""
-        return {}
+        """The place of each class, if there are some."""
+        classes = getattr(self, "classes_", np.empty(0))
+        return {label: code for code, label in enumerate(classes.tolist())}
 
     def _settings(self) -> dict[str, Any]:
         """The loss of a `TrainingConfig`, if it is no parameter: one of numbers as targets."""
@@ -239,7 +236,7 @@ class OnlineMLP(BaseEstimator):  # type: ignore[misc]
         # What continues after the epochs of `_history`.
         state = TrainingState(mlp._network, history=mlp._history)
         backend = mlp._get_backend(mlp._network)
-        source = mlp._source(mlp._bounded(samples), config, backend)
+        source = mlp._source(bounded(mlp, samples), config, backend)
         lines: Any = nullcontext(LossLines() if self.verbose else Observer())
         if self.verbose and not mlp._settings():  # which counts errors
             lines = Console(sys.stdout)
@@ -267,7 +264,7 @@ class OnlineMLP(BaseEstimator):  # type: ignore[misc]
                 mlp = self._new()
                 mlp.__dict__.update(known)
             samples = mlp._stream_samples(inputs, targets, sample_weight)
-        samples = mlp._bounded(samples)
+        samples = bounded(mlp, samples)
         try:
             loss = mlp._learn(samples, cache)
         except Diverged:

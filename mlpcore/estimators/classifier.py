@@ -286,9 +286,6 @@ class OnlineMLPClassifier(ClassifierMixin, OnlineMLP):  # type: ignore[misc]
             )
         return {"loss": BINARY}
 
-    def _codes(self) -> dict[Any, int]:
-        return {label: code for code, label in enumerate(self.classes_.tolist())}
-
     def _held_out_score(self, outputs: Float32Array, held_out: Samples) -> float:
         if self._is_multilabel:
             right = (self._answers(outputs) == held_out.targets).all(axis=1)

@@ -171,15 +171,16 @@ def warn_of_training(mlp: Any, samples: Samples, n_before: int, complete: bool) 
     warnings.warn(text, ConvergenceWarning, stacklevel=4)  # of who called fit
 
 
-def bounded(samples: Samples, learning_rate: float, longest: float, least: float) -> Samples:
+def bounded(mlp: Any, samples: Samples) -> Samples:
     """Samples whose weights above the least make no step eta w (1 + |x|^2) longer than the longest.
 
     A longer one changes the answer to a sample x by so much that its error grows.
     """
+    longest, least = mlp._bounds
     if samples.weights is None and least >= 1:
         return samples
     squares = row_norms(samples.inputs, squared=True).astype(np.float64)
-    bound = np.maximum(longest / (learning_rate * (1 + squares)), least)
+    bound = np.maximum(longest / (mlp.learning_rate_init * (1 + squares)), least)
     weights = 1.0 if samples.weights is None else samples.weights
     return replace(samples, weights=np.minimum(weights, bound).astype(np.float32))
 
