@@ -17,6 +17,7 @@ def test_a_run_and_its_weights(call):
     assert f"n test: {best.n_test}; test errors: {best.test_errors}" in out
     assert "841-1000-500-10, relu, cross-entropy, 1,347,510 weights" in out
     assert "train --resume run --epochs 6 " in out and "3 of 3 epochs done" in out
+    assert {"1/3", "2/3", "3/3"} <= set(out.split())
 
 
 def test_a_stopped_committee(call, data, signal_in, capsys):
@@ -24,7 +25,10 @@ def test_a_stopped_committee(call, data, signal_in, capsys):
     with signal_in(signal.SIGINT, 1):
         assert main(["committee", *options.split(), data]) == 130
     rows = [line.split() for line in call("info", "c").splitlines()]
-    assert rows[2][:3] == ["3-1", "0", "1/2"] and rows[3] == ["3-2", "1", "0/2", "-", "-"]
+    (first,) = read_history("c/3-1")
+    errors = [f"{each:.2f}" for each in (first.validation_error, first.test_error)]
+    assert rows[2] == ["3-1", "0", "1/2", errors[0], "%", errors[1], "%"]
+    assert rows[3] == ["3-2", "1", "0/2", "-", "-"]
     assert rows[4][:3] == ["to", "go", "on:"]
     assert "1 of 2 epochs done" in call("info", "c/3-1")
     call("committee", *options.split(), data)
