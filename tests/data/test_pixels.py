@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from scipy.ndimage import map_coordinates
+from scipy.ndimage import label, map_coordinates
 
 from mlpcore import dataset
 from mlpcore.data.pixels import PixelSpec, scale, to_range
@@ -69,6 +69,8 @@ def test_any_image_keeps_its_centre_its_range_and_its_shape():
     result = add_strokes(images, labels, CLASSES, 1.0, 3)
     assert result.dtype == np.float32 and result.shape == images.shape
     assert result.min() == -1 and result.max() <= 1
+    closed = [label(each < -0.5)[1] > 1 for each in result[labels == 0][:-10]]
+    assert 0.6 < np.mean(closed) < 0.85  # half are drawn anew, and half of these open
     at, grid = labels <= 1, np.arange(29)
     at[-40:] = False  # no ink, no centre
     for axis in (1, 2):
