@@ -23,7 +23,7 @@ from mlpcore.commands.networks import (
     save_png,
 )
 from mlpcore.commands.options import command_main, command_parser
-from mlpcore.data.image_files import Source
+from mlpcore.data.image_files import Source, count_pages
 from mlpcore.errors import InputError, printable, shown
 from mlpcore.files import atomic_write, check_replaceable, make_folder
 from mlpcore.inference.classifier import PRETRAINED_FILE
@@ -59,7 +59,14 @@ def parse(argv: Sequence[str]) -> argparse.Namespace:
 def read_pages(options: argparse.Namespace) -> int:
     """Reads each page and shows it as the options say; returns the exit status."""
     check_grid(options.columns, options.rows)
-    networks, pictures = networks_and_pictures(options)
+    networks, named = networks_and_pictures(options)
+    pages: dict[Path, tuple[Path, int]] = {}  # of files of several
+    pictures: list[Path] = []
+    for path in named:
+        numbers = range(1, 1 + count_pages(path))
+        own = {Path(f"{path}:{k}"): (path, k) for k in numbers if len(numbers) > 1}
+        pages |= own
+        pictures += own or [path]
     written = [("--csv", options.csv, ".csv"), ("--new-fields", options.new_fields, ".json")]
     to_folder = options.show is not None and not options.show.suffix
     if to_folder:
@@ -84,7 +91,8 @@ def read_pages(options: argparse.Namespace) -> int:
     def answer(number: int, path: Path, source: Source) -> Entry:
         n_rows = len(table)
         table.extend([{"file": str(path)} | form.missing] if form is not None else [])
-        page = read(source, classifier, columns=options.columns, rows=options.rows)
+        source, of_file = pages.get(path, (source, None))
+        page = read(source, classifier, columns=options.columns, rows=options.rows, page=of_file)
         rows = line_rows(page) if form is None else [form.record(page)]
         table[n_rows:] = [{"file": str(path)} | row for row in rows]
         for note in page.notes:

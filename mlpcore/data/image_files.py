@@ -77,7 +77,7 @@ class Picture(NamedTuple):
     scale: float  #: how many of the file's pixels one of `grey` stands for, along a side
 
 
-def read_picture(source: Source, side: int = REDUCED_SIDE) -> Picture:
+def read_picture(source: Source, side: int = REDUCED_SIDE, page: int | None = None) -> Picture:
     """Read a picture from a file, an open binary file or one of Pillow's images.
 
     Transparent areas become dark or light, whichever their picture was drawn for.
@@ -88,25 +88,39 @@ def read_picture(source: Source, side: int = REDUCED_SIDE) -> Picture:
         A path, an object with `read`, or an image.
     side
         A larger picture is reduced by a whole factor, to fewer than twice as many pixels a side.
+    page
+        The number, from 1, of one of several pictures.
 
     Raises
     ------
     InputError
         When the file cannot be read, is too long, is no picture of a known kind, is damaged,
-        holds several pictures or has too many pixels.
+        holds several pictures and none is named, or has too many pixels.
     """
     if isinstance(source, Image.Image):
         name, longest = "the picture", max(source.size)
         with _refusing(name):
-            _check(source)
+            _check(source, page)
             grey = _brightness(ImageOps.exif_transpose(source), side)
     else:
         content, name = _content(source)
         with _refusing(name):
-            grey, longest = _decode(content, side)
+            grey, longest = _decode(content, side, page)
     if grey.dtype != np.uint8:
         grey = np.rint(grey).astype(np.uint8)
     return Picture(grey, name, longest / max(grey.shape))
+
+
+def count_pages(path: StrPath) -> int:
+    """The pages of a TIFF file; 1 for one of another name, and for one that cannot be read."""
+    if Path(path).suffix.lower() not in (".tif", ".tiff"):
+        return 1
+    try:
+        content, name = _content(path)
+        with _refusing(name), Image.open(_Timed(content), formats=["TIFF"]) as image:
+            return int(getattr(image, "n_frames", 1))
+    except InputError:
+        return 1
 
 
 def _content(source: StrPath | BinaryIO) -> tuple[bytes, str]:
@@ -167,7 +181,7 @@ class _Slow(Exception):
     """A decoder has taken too long."""
 
 
-def _decode(content: bytes, side: int) -> tuple[AnyArray, int]:
+def _decode(content: bytes, side: int, page: int | None) -> tuple[AnyArray, int]:
     """The brightness of a picture in the bytes of a file, and the longer side that it has there.
 
     It raises an InputError, or whatever the decoders raise.
@@ -177,7 +191,7 @@ def _decode(content: bytes, side: int) -> tuple[AnyArray, int]:
             raise InputError(f"is {kind}: expected PNG or JPEG, as from {command}")
     with contextlib.ExitStack() as stack:
         image = stack.enter_context(Image.open(_Timed(content), formats=FORMATS))
-        _check(image)
+        _check(image, page)
         if image.format == "TIFF":
             stack.enter_context(_silent_libtiff())
         if isinstance(image, ImageFile.ImageFile):
@@ -202,14 +216,19 @@ def _silent_libtiff() -> Iterator[None]:
         yield
 
 
-def _check(image: Image.Image) -> None:
-    """Check what the header of a picture announces, before it is decoded."""
+def _check(image: Image.Image, page: int | None) -> None:
+    """Check what the header of a picture, or of its page, announces, before it is decoded."""
+    if page is not None:
+        n_pages = getattr(image, "n_frames", 1)
+        if page > n_pages:
+            raise InputError(f"holds {n_pages} pages: expected one of them, and not page {page}")
+        image.seek(page - 1)
+    # Cameras put a second picture, such as the depth of the first, into a JPEG file (MPO).
+    elif getattr(image, "is_animated", False) and image.format != "MPO":
+        raise InputError(f"holds several pictures, {EXPECTED}")
     width, height = image.size
     if width * height > MAX_PIXELS:
         raise InputError(_too_large(f"{width:,} x {height:,}"))
-    # Cameras put a second picture, such as the depth of the first, into a JPEG file (MPO).
-    if getattr(image, "is_animated", False) and image.format != "MPO":
-        raise InputError(f"holds several pictures, {EXPECTED}")
 
 
 def _too_large(found: str) -> str:

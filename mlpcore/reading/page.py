@@ -20,8 +20,8 @@ from mlpcore.typing import StrPath, UInt8Array
 #: Larger pages are reduced by a whole factor, to fewer than twice as many pixels a side.
 PAGE_SIDE = 2048
 
-#: The most columns or rows of boxes.
-MAX_LINES = 1000
+#: The most columns or rows of boxes, and the highest number of a page of a file.
+MAX_LINES, MAX_PAGES = 1000, 10**6
 
 
 @dataclass(frozen=True)
@@ -95,6 +95,7 @@ def read(
     *,
     columns: int | None = None,
     rows: int | None = None,
+    page: int | None = None,
 ) -> Page:
     """Read the digits of a page, a field of a form, or a number on paper.
 
@@ -107,6 +108,8 @@ def read(
         What `mlpcore.load` gives, or takes.
     columns, rows : int, optional
         Of the page's one grid of boxes, which is completed to that size.
+    page : int, optional
+        The number, from 1, of a page of a TIFF file of several. Without it such a file is refused.
 
     Returns
     -------
@@ -119,9 +122,12 @@ def read(
         is larger than it should be.
     """
     check_grid(columns, rows)
+    if page is not None:
+        check_whole("page", page, 1, MAX_PAGES)
     classifier = network if isinstance(network, TrainedClassifier) else load(network)
     check_takes_digits(classifier.pixels, "the network")
-    grey, name, scale = read_picture(path_or_image(picture, "a path or an image of PIL"), PAGE_SIDE)
+    source = path_or_image(picture, "a path or an image of PIL")
+    grey, name, scale = read_picture(source, PAGE_SIDE, page)
     if min(grey.shape) < MIN_SIDE:
         height, width = grey.shape
         raise InputError(

@@ -8,9 +8,12 @@ import sys
 from pathlib import Path
 
 import numpy as np
+import pytest
 from PIL import Image
 
+import mlpcore
 from mlpcore.__main__ import main
+from mlpcore.errors import InputError
 from pages import form, on_paper
 from pictures import DIGITS
 
@@ -57,6 +60,27 @@ def test_several_pages(call, capsys):
     assert missing.startswith("error: cannot read missing.png: No such file")
     assert blank.startswith("warning: blank.png: nothing found, expected digits")
     assert out.splitlines()[:2] == ["blank.png:", "a.png:"]
+
+
+def test_the_pages_of_a_tiff_file(call, capsys):
+    for name, n in ("a.png", 6), ("b.png", 12):
+        write(name, n)
+    with Image.open("a.png") as first, Image.open("b.png") as second:
+        first.save("scan.tif", save_all=True, append_images=[second])
+    out = call("read", "pretrained", "scan.tif", "--csv", "out.csv", "--show", "shown")
+    assert out == call("read", "a.png", "b.png").replace("a.png", "scan.tif:1").replace(
+        "b.png", "scan.tif:2"
+    )
+    assert sorted(os.listdir("shown")) == ["0001-scan.png", "0002-scan.png"]
+    with open("out.csv", newline="") as file:
+        files = [row["file"] for row in csv.DictReader(file)]
+    assert files == ["scan.tif:1", "scan.tif:2", "scan.tif:2"]
+    assert mlpcore.read("scan.tif", page=2).text == mlpcore.read("b.png").text
+    for options, words in ({}, "several pictures"), ({"page": 3}, "holds 2 pages: expected one"):
+        with pytest.raises(InputError, match=words):
+            mlpcore.read("scan.tif", **options)
+    assert main(["read", "scan.tif", "--new-fields", "form.json"]) == 2
+    assert "expected one file of a picture" in capsys.readouterr().err
 
 
 def test_a_table_of_a_folder(call):
