@@ -117,19 +117,23 @@ def skip(app: Sphinx, what: str, name: str, obj: object, skipped: bool, options:
     return skipped or bool(re.fullmatch(r"set_\w+_request", name))
 
 
-def both_modes(app: Sphinx, page: str, source: list[str]) -> None:
-    """Makes a page's pictures for light and dark, written as GitHub shows them, follow its mode."""
+def as_site(app: Sphinx, page: str, source: list[str]) -> None:
+    """Turns pictures for light and dark and links to the gallery, as on GitHub, into the site's."""
     picture = r'<picture>\s*<source .*srcset="(.*)">\s*<img src="(.*?)" alt="(.*?)".*>\s*</picture>'
     image = "```{{image}} \\{}\n:class: only-{}\n:alt: \\3\n```\n"
     both = image.format(2, "light") + image.format(1, "dark")
-    source[0] = re.sub(picture, both, source[0])
+    text = re.sub(picture, both, source[0])
+    text = re.sub(r"\(gallery/(plot_\w+)\.py\)", r"(generated/gallery/\1.rst)", text)
+    text = text.replace("(gallery/GALLERY_HEADER.rst)", "(generated/gallery/index.rst)")
+    notebook = "{download}`tutorial.ipynb <generated/tutorial.ipynb>`"
+    source[0] = text.replace("`tutorial.ipynb`", notebook)
 
 
 def tutorial(app: Sphinx) -> None:
     """Writes the tutorial as a notebook to run in a clone, where the package is installed."""
     written = notebook.jupyter_notebook_skeleton()
     page = (DOCS / "tutorial.md").read_text()
-    page = re.sub(r'(?<=\]\(|=")(?=images/|[\w-]+\.md)', "docs/", page)
+    page = re.sub(r'(?<=\]\(|=")(?=images/|gallery/|[\w-]+\.md)', "docs/", page)
     text, *blocks = re.split(r"^```(sh|python)\n(.*?)^```\n", page, flags=re.MULTILINE | re.DOTALL)
     notebook.add_markdown_cell(written, text)
     for kind, code, text in zip(blocks[::3], blocks[1::3], blocks[2::3]):
@@ -144,6 +148,6 @@ def tutorial(app: Sphinx) -> None:
 
 def setup(app: Sphinx) -> None:
     app.connect("builder-inited", tutorial)
-    app.connect("source-read", both_modes)
+    app.connect("source-read", as_site)
     app.connect("autodoc-process-docstring", rest, priority=400)  # before numpydoc
     app.connect("autodoc-skip-member", skip)

@@ -110,14 +110,6 @@ def anchors(page):
     return {re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-") for heading in headings}
 
 
-def source_of(target):
-    """The script of a page of the gallery, which the build writes; any other file as it is."""
-    if target.parent == ROOT / "docs" / "generated" / "gallery":
-        name = "GALLERY_HEADER.rst" if target.stem == "index" else f"{target.stem}.py"
-        return ROOT / "docs" / "gallery" / name
-    return target
-
-
 @each_page
 def test_links_and_files(page):
     """Links lead to files and headings. Paths in code lead to files, wildcards included."""
@@ -126,7 +118,7 @@ def test_links_and_files(page):
         if re.match(r"\w+:", link):
             continue
         file, _, heading = link.partition("#")
-        target = source_of(page.parent / file) if file else page
+        target = page.parent / file if file else page
         assert target.exists(), link
         assert not heading or heading in anchors(target), link
     folders = "benchmarks|cpu_simd|cuda|docs|mlpcore|tests|tools"

@@ -79,8 +79,8 @@ def on_cluster(options: train.Options) -> bool:
         from mlpcore.cluster import check_scheduler
     except ImportError as error:
         raise InputError(
-            f"a cluster needs the package {error.name}, which is not installed: expected mlpcore's "
-            "extra 'cluster' (pip install 'mlpcore[cluster]')"
+            f"a cluster needs the package {error.name}, which is not installed: install it by "
+            "pip install 'mlpcore[cluster]'"
         ) from None
     if "scheduler" in options:
         check_scheduler(options["scheduler"])

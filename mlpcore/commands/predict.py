@@ -42,7 +42,7 @@ def parse(argv: Sequence[str]) -> argparse.Namespace:
     )
     add = parser.add_argument
     add_picture_arguments(parser)
-    add("--show", action="store_true", help="draw what the network is given in characters")
+    add("--show", action="store_true", help="print what the network is given, in characters")
     normalised = "save what the network is given as PNG files"
     add("--save-normalised", metavar="DIR", type=Path, help=normalised)
     return parser.parse_intermixed_args(argv)  # paths may stand on both sides of an option

@@ -35,8 +35,8 @@ class Graph:
             import onnx
         except ImportError as error:
             raise InputError(
-                f"the package onnx cannot be imported: {error}; expected mlpcore's extra 'export' "
-                "(pip install 'mlpcore[export]')"
+                f"the package onnx cannot be imported: {error}; install it by "
+                "pip install 'mlpcore[export]'"
             ) from None
         n_bytes = 4 * n_parameters
         if n_bytes > MAX_WEIGHT_BYTES:

@@ -178,8 +178,8 @@ def test_a_package_that_is_missing_is_named(made_here, refusal, monkeypatch):
     for name in ("distributed", "onnx"):
         monkeypatch.setitem(sys.modules, name, None)  # as if it were not installed
     for options in ("--workers 2", "--scheduler tcp://127.0.0.1:1"):
-        assert "extra 'cluster'" in refusal(*f"{C} {options}".split())
-    assert "extra 'export'" in refusal("export", "run", "--onnx", "a.onnx")
+        assert "pip install 'mlpcore[cluster]'" in refusal(*f"{C} {options}".split())
+    assert "pip install 'mlpcore[export]'" in refusal("export", "run", "--onnx", "a.onnx")
 
 
 def test_of_two_committees_begun_in_a_folder_one_is_refused(made_here, call, refusal, monkeypatch):
