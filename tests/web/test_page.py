@@ -41,6 +41,7 @@ def placed(strokes, size, x, y):
 def draw(page, strokes, pen=0.07):
     """Draws on the page with the mouse."""
     page.locator("#pen").fill(str(pen))
+    page.locator("#drawing").scroll_into_view_if_needed()  # else the mouse may miss a part
     box = page.locator("#drawing").bounding_box()
     for stroke in strokes:
         for x, y in stroke:
