@@ -5,6 +5,7 @@ Nothing is imported before it is needed: a command starts sooner, and Ctrl-C may
 
 from __future__ import annotations
 
+import gc
 import importlib
 import sys
 from collections.abc import Sequence
@@ -46,6 +47,7 @@ def run(module: str = "mlpcore.__main__") -> int:
     Ctrl-C ends the process without a traceback while modules are imported, and at its end.
     """
     leave_on_interrupt()
+    gc.set_threshold(100_000)  # modules make many objects, and no garbage
     try:
         status: int = importlib.import_module(module).main()
         return status

@@ -18,7 +18,7 @@ from mlpcore.evaluation.evaluation import Evaluation
 from mlpcore.files import atomic_write, check_no_link, make_folder
 from mlpcore.network import Network
 from mlpcore.report.curves import learning_curves
-from mlpcore.report.layout import DPI, GREY, LIGHT, RED, Tiles, new_page, png, title_of
+from mlpcore.report.layout import GREY, LIGHT, RED, Tiles, new_page, png, title_of
 from mlpcore.report.results import describe_error, describe_second
 from mlpcore.store.trained import TrainedNetwork
 from mlpcore.training.state import EpochMetrics
@@ -193,5 +193,5 @@ def write_figures(folder: StrPath, figures: Iterable[tuple[str, Figure]]) -> lis
     paths = []
     for name, figure in figures:
         paths.append(folder / f"{name}.png")
-        atomic_write(paths[-1], png(figure, dpi=DPI))
+        atomic_write(paths[-1], png(figure))
     return paths

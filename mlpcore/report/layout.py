@@ -135,8 +135,13 @@ def png(figure: Figure, **settings: Any) -> bytes:
 
     Matplotlib warns of characters that its font lacks. The picture shows boxes for them.
     """
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+
     content = io.BytesIO()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        figure.savefig(content, format="png", **settings)
+        if settings:
+            figure.savefig(content, format="png", **settings)
+        else:  # the same picture, which `savefig` would draw twice
+            FigureCanvasAgg(figure).print_png(content)  # type: ignore[no-untyped-call]
     return content.getvalue()
