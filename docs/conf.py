@@ -60,7 +60,6 @@ html_theme_options = {
     "secondary_sidebar_items": ["page-toc"],
     "footer_start": ["copyright"],
     "footer_end": [],
-    "show_prev_next": True,
     "pygments_light_style": "a11y-high-contrast-light",
     "pygments_dark_style": "a11y-high-contrast-dark",
 }
@@ -80,7 +79,6 @@ sphinx_gallery_conf = {
     "reset_modules": ("matplotlib", "figure_style.apply"),
     "abort_on_example_error": True,
     "remove_config_comments": True,
-    "show_memory": False,
     "show_signature": False,
     "write_computation_times": False,
     "download_all_examples": False,

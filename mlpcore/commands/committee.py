@@ -40,7 +40,7 @@ from mlpcore.training.trainer import Trainer
 TEXT = """\
 Trains networks of several seeds and architectures, and averages them. Members,
 settings and seeds are fixed before anything is trained. Ctrl-C stops; the same
-command goes on. --seed is that of the first member, the next has the next one."""
+command goes on. The first member gets --seed, each other one the next number."""
 
 
 def parse(argv: Sequence[str]) -> train.Options:

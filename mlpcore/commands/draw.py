@@ -23,8 +23,8 @@ from mlpcore.terminal import say
 from mlpcore.web.html import to_page
 
 TEXT = """\
-Opens a page in the browser. One draws a digit, and sees what the network gets
-and what it answers. Several networks, or those of a committee, answer by their
+Opens a page in the browser: draw a digit, and see what the network gets and
+what it answers. Several networks, or those of a committee, answer by their
 mean. Without any, the network in the package answers."""
 
 

@@ -43,9 +43,9 @@ LISTED = 20
 MAX_COLUMNS = 20
 
 TEXT = """\
-Counts what networks get wrong on a test set. A folder of a run stands for its
-best network, that of a committee for its members. Several networks are
-evaluated alone and as a committee."""
+Counts what networks get wrong on a test set. Of a run it takes the best
+network, of a committee all members. Several networks are evaluated alone and
+as a committee."""
 
 
 def parse(argv: Sequence[str]) -> argparse.Namespace:
@@ -84,9 +84,8 @@ def load_data(options: argparse.Namespace, networks: Sequence[TrainedNetwork]) -
             f"{data.name} has {found}: expected {taken} for {network_name(first.path)}, or other "
             "--data; mlpcore predict takes pictures of any size"
         )
-    if data.divided and DataSummary.of(data).sha256 not in [each.sha256 for each in known]:
-        return data.all_for_test()
-    return data
+    unseen = data.divided and DataSummary.of(data).sha256 not in [each.sha256 for each in known]
+    return data.all_for_test() if unseen else data
 
 
 def describe(paths: Sequence[Path], classifier: TrainedClassifier, data: Dataset) -> None:

@@ -21,7 +21,7 @@ from mlpcore.terminal import say
 TEXT = """\
 Writes a trained network for other programs. The ONNX file takes pixels
 as the data of the training had them, scales them, and returns an output for
-each class. The page needs no server: one draws a digit in a browser, and sees
+each class. The page needs no server: draw a digit in a browser, and see
 the answer. Several networks, or the folder of a committee, answer by their mean
 in both. Without any, it is the network in the package."""
 
@@ -35,7 +35,7 @@ def parse(argv: Sequence[str]) -> argparse.Namespace:
     add_network_arguments(parser, "*")
     add("--onnx", type=Path, metavar="FILE", help="network with input scaling; needs onnx")
     add("--safetensors", type=Path, metavar="FILE", help="weights and biases alone")
-    add("--html", type=Path, metavar="FILE", help="page on which one draws digits")
+    add("--html", type=Path, metavar="FILE", help="page to draw digits on")
     add_precision_option(parser)
     return parser.parse_args(argv)
 

@@ -48,7 +48,12 @@ def parse(argv: Sequence[str]) -> argparse.Namespace:
     add_picture_arguments(parser)
     add = parser.add_argument
     add("--show", metavar="PATH", type=Path, help="draw what was found: a PNG file, or a folder")
-    add("--csv", metavar="FILE", type=Path, help="write a table: a row a line, or a page by fields")
+    add(
+        "--csv",
+        metavar="FILE",
+        type=Path,
+        help="write a table: a row for each line, or each page with fields",
+    )
     add("--fields", metavar="FILE", type=Path, help="JSON: a sample page, and fields by name")
     add("--new-fields", metavar="FILE", type=Path, help="write such a file of the boxes found")
     parser.add_whole("--columns", "columns of the page's one grid")

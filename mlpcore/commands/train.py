@@ -80,7 +80,7 @@ def parse(argv: Sequence[str]) -> Options:
     )
     length = add_settings(parser, argv)
     add = parser.add_argument
-    time = "instead of --epochs: as many as take about so long"
+    time = "instead of --epochs: as many as take about X minutes"
     length.add_argument("--minutes", type=minutes, metavar="X", help=time)
     add("--out", type=folder_name, metavar="DIR", help="folder of the run (runs/NET-DATE-TIME)")
     add("--resume", metavar="RUN", help="go on with this run, up to --epochs if given")

@@ -13,9 +13,6 @@ SURE, DOUBTFUL, EMPTY = "#0969da", "#cf222e", "#8c959f"
 #: The height of the letters, as a share of that of a box: above it, and inside of it.
 LETTERS, SMALL = 0.35, 0.22
 
-#: A point that is near no page.
-FAR = -1e9, -1e9
-
 
 def draw(page: Page) -> Image.Image:
     """The page with a frame and the answer at each digit, those in doubt in another colour.
@@ -25,7 +22,8 @@ def draw(page: Page) -> Image.Image:
     """
     image = Image.fromarray(page.grey).convert("RGB")
     canvas = ImageDraw.Draw(image)
-    bottoms = KDTree([FAR, *(each.corners[3] for each in page.digits if page.boxed)])
+    far = -1e9, -1e9  # a tree must not be empty
+    bottoms = KDTree([far, *(each.corners[3] for each in page.digits if page.boxed)])
     for each in page.digits:
         corners = each.corners / page.scale
         height = corners[:, 1].max() - corners[:, 1].min()
