@@ -43,6 +43,7 @@ pytestmark = SHORT
 CHECKED = [
     OnlineMLPClassifier(),
     OnlineMLPClassifier(alpha=0.01, early_stopping=True, class_weight="balanced"),
+    OnlineMLPRegressor(),  # which has partial_fit
     OnlineMLPRegressor(early_stopping=True, warm_start=True),
 ]
 
