@@ -27,8 +27,9 @@ NUMBER_GAP = 0.5
 #: a network is sure of the copy that it is given, also of half a digit.
 COPIES = Copies(4, strength=0.75)
 
-#: So many digits without boxes of which so large a share is in doubt are print, and all in doubt.
-WORDS, PRINT = 8, 0.35
+#: So many digits of which so large a share is in doubt are print, and all in doubt: those without
+#: boxes, and those in boxes.
+WORDS, PRINT, TABLE = 8, 0.35, 0.65
 
 #: So many digits show which way is up, and no more are looked at. Turned, they are surer than the
 #: first share on average, and by the second than as they are.
@@ -129,6 +130,10 @@ def read_lines(
         result = [_in_doubt(line) if _is_print(line) else line for line in result]
         if _is_print(list(chain.from_iterable(result))):
             result = list(map(_in_doubt, result))
+    else:
+        unsure = [each.in_doubt for line in result for each in line if each.answer is not None]
+        if len(unsure) >= WORDS and np.mean(unsure) >= TABLE:
+            result = list(map(_in_doubt, result))
     return result
 
 
@@ -159,7 +164,7 @@ def _is_print(digits: list[ReadDigit]) -> bool:
 
 
 def _in_doubt(line: list[ReadDigit]) -> list[ReadDigit]:
-    return [each._replace(doubt=1.0) for each in line]
+    return [each if each.answer is None else each._replace(doubt=1.0) for each in line]
 
 
 def _judged(pixels: AnyArray, classifier: TrainedClassifier) -> tuple[Float64Array, Float64Array]:

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from PIL import Image, ImageDraw, ImageFont
 from scipy import ndimage
 
 from clear_digits import CLEAR, NETWORK
@@ -213,6 +214,17 @@ def test_numbers_in_small_boxes_leave_one_digit_in_each_large_one():
     found = read(scan(np.concatenate([small, large], axis=1)), NETWORK)
     cells = in_cells(found, centres + np.array([small.shape[1], 0]), (45, 45))
     assert [[each.answer for each in cell] for cell in cells] == [[k] for k in range(10)]
+
+
+def test_a_table_of_printed_words_has_no_sure_digit():
+    ink, centres = form([None] * 24, 6, np.random.default_rng(1), box=(70, 30))
+    image = Image.fromarray(as_bytes(255 * ink))
+    words = ["Rxkj", "wxm", "JkHjn", "Kq", "Wb", "MM", "Gx", "Hn", "at", "Ggqs", "Xk", "Zwg"]
+    for (x, y), word in zip(centres, 2 * words):
+        ImageDraw.Draw(image).text((x, y), word, 255, ImageFont.load_default(14), "mm")
+    found = read(scan(np.asarray(image) / 255))
+    assert found.boxed and len(found.digits) > 24
+    assert all(each.in_doubt for each in found.digits)
 
 
 def test_words_and_dirt_in_boxes_are_unknown():
