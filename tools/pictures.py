@@ -9,8 +9,7 @@ from __future__ import annotations
 import io
 import sys
 import tempfile
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -55,26 +54,16 @@ STROKES = (
 )  # fmt: skip
 
 
-def write(figure: Figure, file: str, **options: Any) -> None:
-    """Writes a figure, of which the same drawing gives the same file."""
+def write(figure: Figure, file: str) -> None:
+    """Writes a figure; the same drawing gives the same file."""
     content, kind = io.BytesIO(), file.rpartition(".")[2]
-    metadata = {"Date": None} if kind == "svg" else None
-    figure.savefig(content, format=kind, transparent=True, dpi=110, metadata=metadata, **options)
+    metadata: dict[str, Any] = {"metadata": {"Date": None}} if kind == "svg" else {}
+    figure.savefig(content, format=kind, transparent=True, dpi=110, bbox_inches="tight", **metadata)
     atomic_write(IMAGES / file, content.getvalue())
     print(f"docs/images/{file}: {len(content.getvalue()) / 1000:.0f} kB")
 
 
 # ---- pictures of the README, in the colours of a page ---------------------------------------
-
-
-@contextmanager
-def page(mode: str) -> Iterator[Mapping[str, str]]:
-    """Matplotlib's settings for text and lines on a page of this mode."""
-    colours = MODES[mode]
-    names = ("text.color", "axes.labelcolor", "axes.edgecolor", "xtick.color", "ytick.color")
-    style: dict[Any, Any] = dict.fromkeys(names, colours["text"])
-    with mpl.rc_context(style | {"font.size": 10, "svg.fonttype": "path"}):
-        yield colours
 
 
 def show_digit(axes: Axes, image: np.ndarray, colours: Mapping[str, str]) -> None:
@@ -123,12 +112,6 @@ def answer(colours: Mapping[str, str]) -> Figure:
     bars.spines["left"].set_visible(False)
     bars.set_title(f"its answer: {best}")
     return figure
-
-
-README: dict[str, Callable[[Mapping[str, str]], Figure]] = {
-    "strip-{}.png": strip,
-    "answer-{}.svg": answer,
-}
 
 
 def draw_page() -> None:
@@ -215,11 +198,13 @@ def main() -> int:
     """Draws everything."""
     Parser(description=__doc__).parse_args()
     figure_style.apply()
-    mpl.rcParams["svg.hashsalt"] = "mlpcore"
-    for mode in MODES:
-        for file, draw_in in README.items():
-            with page(mode) as colours:
-                write(draw_in(colours), file.format(mode), bbox_inches="tight")
+    mpl.rcParams.update({"svg.hashsalt": "mlpcore", "font.size": 10})
+    names = ("text.color", "axes.labelcolor", "axes.edgecolor", "xtick.color", "ytick.color")
+    for mode, colours in MODES.items():
+        style: dict[Any, Any] = dict.fromkeys(names, colours["text"])
+        mpl.rcParams.update(style)
+        write(strip(colours), f"strip-{mode}.png")
+        write(answer(colours), f"answer-{mode}.svg")
     draw_page()
     for file, make in PAGES.items():
         sheet, content = np.rint(make()).clip(0, 255).astype(np.uint8), io.BytesIO()
