@@ -38,6 +38,10 @@ STRONG, PATTERN = 0.5, 0.3
 #: Noise leaves fewer pixels out of a line than this share of its length, from 3 to 7.
 HOLE = 1 / 12
 
+#: A pale line has so much ink along so many pixels, of 255, and is thinner. Its noise is a mean of
+#: as many pixels as the last.
+PALE, PALE_LENGTH, PALE_WIDTH, PALE_MEAN = 4, 33, 9, 7
+
 #: A component with a smaller share of the largest one's pixels is dirt.
 MIN_SHARE = 0.05
 
@@ -69,6 +73,20 @@ class Ink(NamedTuple):
     def faint(self) -> Ink:
         """The same ink, of which paler strokes are seen."""
         return self._replace(threshold=self.edge)
+
+    @property
+    def pale(self) -> UInt8Array:
+        """Likewise, with paler strokes and level and upright lines that are hardly seen."""
+        block = np.ones([PALE_WIDTH] * 2, np.uint8)
+        thin = cv2.morphologyEx(self.values, cv2.MORPH_TOPHAT, block)
+        found = self.faint.strokes
+        for way in (np.array([1, 0]), np.array([0, 1])):
+            along = cv2.blur(thin, 1 + way * (PALE_MEAN - 1))
+            line = np.ones((1 + way * (PALE_LENGTH - 1))[::-1], np.uint8)
+            found |= cv2.threshold(
+                cv2.morphologyEx(along, cv2.MORPH_OPEN, line), PALE - 1, 255, cv2.THRESH_BINARY
+            )[1]
+        return found
 
     @property
     def strokes(self) -> UInt8Array:

@@ -118,7 +118,7 @@ def find_quads(dark: UInt8Array) -> tuple[Float64Array, float]:
     return quads[chosen], float(np.degrees(angle))
 
 
-def drawn_boxes(ink: Ink, known: AnyArray) -> AnyArray:
+def drawn_boxes(ink: Ink, known: AnyArray, is_pale: bool) -> AnyArray:
     """The insides (n, 4) of the boxes on a page whose lines are level, or the places of combs.
 
     They are left, top, right and bottom, in no order. A box that holds others is left out. There
@@ -130,8 +130,10 @@ def drawn_boxes(ink: Ink, known: AnyArray) -> AnyArray:
         Of the page.
     known : ndarray of int64, shape (m, 4)
         Boxes of a lattice, whose lines may be paler.
+    is_pale : bool
+        Whether lines are looked for that are paler than what is written.
     """
-    dark = ink.strokes
+    dark = ink.pale if is_pale else ink.strokes
     first = known if len(known) else _rectangles(dark)
     if not len(first):
         return _comb_places(ink, first)
@@ -154,7 +156,7 @@ def drawn_boxes(ink: Ink, known: AnyArray) -> AnyArray:
         boxes = boxes[whole | (owner == 0)]
     is_taken = painted(boxes, dark.shape)[_middles(known)] > 0
     boxes = np.concatenate([boxes, known[~is_taken]])
-    if not len(boxes) or _are_crossed(boxes, without_lines(dark, lines), side):
+    if not len(boxes) or _are_crossed(boxes, without_lines(ink.strokes, lines), side):
         return _comb_places(ink, first[:0])
     return np.concatenate([boxes, _comb_places(ink, boxes)])
 

@@ -69,6 +69,8 @@ class Level(NamedTuple):
         The point of the picture, x and y, that each of its pixels comes from.
     known : ndarray of int64, shape (m, 4)
         Left, top, right and bottom of the boxes of the lattice that shows how the page lies.
+    is_pale : bool
+        Whether the lines of boxes are paler than what is written.
     boxes : ndarray of int64, shape (n, 4)
         Those of all drawn boxes.
     on_ground : bool
@@ -79,6 +81,7 @@ class Level(NamedTuple):
     page: UInt8Array
     source: Float32Array
     known: AnyArray
+    is_pale: bool
     boxes: AnyArray
     on_ground: bool
 
@@ -114,8 +117,9 @@ class Level(NamedTuple):
             width = self.page.shape[1 - k % 2]
             known = np.stack([top, width - right, bottom, width - left], axis=1)
         ink = self.ink._replace(values=turned(self.ink.values))
-        page, source, boxes = turned(self.page), turned(self.source), drawn_boxes(ink, known)
-        return Level(ink, page, source, known, boxes, self.on_ground)
+        page, source = turned(self.page), turned(self.source)
+        boxes = drawn_boxes(ink, known, self.is_pale)
+        return self._replace(ink=ink, page=page, source=source, known=known, boxes=boxes)
 
 
 def levelled(grey: UInt8Array) -> Level:
@@ -142,8 +146,9 @@ def _levelled(grey: UInt8Array, sheet: UInt8Array | None, factor: int = 1) -> Le
     ink = page_ink(grey, None if sheet is None else page)
     quads, angle = find_quads(ink.strokes)
     fit = _fit(quads, angle, grey.shape)
-    if fit is None:  # the lines of forms are often paler than what is written
-        fit = _fit(*find_quads(ink.faint.strokes), grey.shape)
+    is_pale = fit is None
+    if is_pale:  # the lines of forms are often paler than what is written
+        fit = _fit(*find_quads(ink.pale), grey.shape)
     if fit is None:
         fit = _fit(*find_quads(_joined(ink.strokes)), grey.shape)
     if fit is None:
@@ -160,8 +165,10 @@ def _levelled(grey: UInt8Array, sheet: UInt8Array | None, factor: int = 1) -> Le
         ends = bend.boxes - np.tile(corners.min(axis=0), 2) + (-1, -1, 2, 2)
         known = np.clip(np.rint(ends), 0, page.shape[::-1] * 2).astype(int)
         known = known[(known[:, :2] < known[:, 2:]).all(axis=1)]
-    boxes = drawn_boxes(ink, known)
-    return Level(ink, page, source / np.float32(factor), known, boxes, sheet is not None)
+    is_pale &= fit is not None
+    boxes = drawn_boxes(ink, known, is_pale)
+    on_ground = sheet is not None
+    return Level(ink, page, source / np.float32(factor), known, is_pale, boxes, on_ground)
 
 
 def _joined(dark: UInt8Array) -> UInt8Array:
