@@ -67,9 +67,15 @@ class Lattice(NamedTuple):
         return int(rows), int(columns)
 
     def medians(self, values: Float64Array, axis: int) -> Float64Array:
-        """Medians of values (n, ...) of its boxes, for each row (axis 0) or column (1)."""
+        """Medians of values (n, ...) of its boxes, for each row (axis 0) or column (1).
+
+        Those of one without boxes are between its neighbours'.
+        """
         place = self.places[:, axis]
-        return np.stack([np.median(values[place == k], axis=0) for k in range(place.max() + 1)])
+        filled = np.unique(place)
+        medians = np.stack([np.median(values[place == k], axis=0) for k in filled])
+        every = np.arange(place.max() + 1)
+        return np.apply_along_axis(lambda known: np.interp(every, filled, known), 0, medians)
 
 
 def find_lattices(quads: Float64Array) -> list[Lattice]:

@@ -20,6 +20,9 @@ MANY, FEW = 8, 4
 #: share of them that do.
 FITTED, FITTING = 0.15, 0.6
 
+#: Pale lines count if their largest lattice has so many times as many boxes as that of strokes.
+PALER = 1.2
+
 #: Dots are no larger than this share of the page's longer side, and joined if they are nearer to
 #: each other than so many times their usual distance.
 DOT, REACH = 1 / 60, 1.5
@@ -144,13 +147,12 @@ def _levelled(grey: UInt8Array, sheet: UInt8Array | None, factor: int = 1) -> Le
             for each in (grey, page)
         )
     ink = page_ink(grey, None if sheet is None else page)
+    # The lines of forms are often paler than what is written.
     quads, angle = find_quads(ink.strokes)
-    fit = _fit(quads, angle, grey.shape)
-    is_pale = fit is None
-    if is_pale:  # the lines of forms are often paler than what is written
-        fit = _fit(*find_quads(ink.pale), grey.shape)
-    if fit is None:
-        fit = _fit(*find_quads(_joined(ink.strokes)), grey.shape)
+    fits = _fit(quads, angle, grey.shape), _fit(*find_quads(ink.pale), grey.shape)
+    n_boxes, n_pale = (0 if each is None else len(each[1].boxes) for each in fits)
+    is_pale = n_pale > PALER * n_boxes
+    fit = fits[is_pale] or _fit(*find_quads(_joined(ink.strokes)), grey.shape)
     if fit is None:
         matrix, bend = _turning(angle if len(quads) >= FEW else _skew(ink.values)), None
     else:
@@ -165,7 +167,6 @@ def _levelled(grey: UInt8Array, sheet: UInt8Array | None, factor: int = 1) -> Le
         ends = bend.boxes - np.tile(corners.min(axis=0), 2) + (-1, -1, 2, 2)
         known = np.clip(np.rint(ends), 0, page.shape[::-1] * 2).astype(int)
         known = known[(known[:, :2] < known[:, 2:]).all(axis=1)]
-    is_pale &= fit is not None
     boxes = drawn_boxes(ink, known, is_pale)
     on_ground = sheet is not None
     return Level(ink, page, source / np.float32(factor), known, is_pale, boxes, on_ground)

@@ -12,6 +12,7 @@ from pages import (
     BROKEN,
     form,
     lit,
+    noisy,
     number,
     on_paper,
     put,
@@ -265,6 +266,21 @@ def test_squared_paper_has_no_boxes():
     ink = number(DIGITS[:4], np.random.default_rng(0), gap=(0.3, 0.5), angle=0)
     found = read(ruled(225.0 - 170 * ink, 24, True, 0.4))
     assert not found.boxed and len(found.digits) == 4
+
+
+@pytest.mark.parametrize("depth", [8, 30])
+@pytest.mark.parametrize("layout", [{}, {"line": 1}, {"gap": (14, 20)}])
+def test_lines_paler_than_ink(depth, layout):
+    """As printed forms have them, of 225 grey values with a noise of 3."""
+    inks = [
+        form(digits, 10, np.random.default_rng(1), box=(80, 64), **layout)
+        for digits in (CLEAR * 6, [None] * 60)
+    ]
+    (ink, centres), (lines, _) = inks
+    image = 225 - np.where(lines > 0, depth, 175 * ink)
+    found = read(noisy(image, np.random.default_rng(2), 3), NETWORK)
+    check_places(found, centres, 10)
+    assert [each.answer for each in found.digits] == list(range(10)) * 6
 
 
 def test_a_dark_head_around_a_box_is_no_writing_across_a_form():
