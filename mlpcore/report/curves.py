@@ -114,7 +114,8 @@ def _log_axis(axes: Axes) -> None:
     values = np.concatenate([np.asarray(line.get_ydata()) for line in axes.lines])
     if values.min() > 0:
         axes.set_yscale("log")
-        locator, low, high = LogLocator(subs=(1, 2, 5)), values.min() / 1.01, values.max() * 1.01
+        low, high = values.min() / 1.01, values.max() * 1.01
+        locator = LogLocator(subs=(1, 2, 5) if high < 1000 * low else (1,))
         ticks = locator.tick_values(low, high)
         below, above = ticks[ticks <= low], ticks[ticks >= high]
         axes.set_ylim(max(below, default=low), min(above, default=high))
