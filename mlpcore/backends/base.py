@@ -48,8 +48,7 @@ class TrainingResult:
     errors
         Samples misclassified; meaningless when the loss is not finite, and 0 with targets.
     loss
-        Sum of the network's loss over the samples: 1/2 |y - t|^2, or -log y of the class,
-        each times the sample's weight.
+        Sum of the network's loss (`Network.loss`) over the samples, each times the sample's weight.
     """
 
     samples: int

@@ -68,8 +68,9 @@ def load_data(options: argparse.Namespace, networks: Sequence[TrainedNetwork]) -
     """The data that the options name, else those of the first run, else what is found.
 
     Files that are named or found are read with the values of the first network's training. All of
-    them are for the test if they have no test set, unless a network was trained on a part. An
-    InputError is raised unless the first, and so all networks, fits these images and classes.
+    them are for the test if they have no test set, unless a network may have been trained on a
+    part: a file of weights alone knows only the name of its data. An InputError is raised unless
+    the first, and so all networks, fits these images and classes.
     """
     first, known = networks[0], [each.data for each in networks if each.data]
     if known and not options.data and not options.dataset:
@@ -84,8 +85,10 @@ def load_data(options: argparse.Namespace, networks: Sequence[TrainedNetwork]) -
             f"{data.name} has {found}: expected {taken} for {network_name(first.path)}, or other "
             "--data; mlpcore predict takes pictures of any size"
         )
-    unseen = data.divided and DataSummary.of(data).sha256 not in [each.sha256 for each in known]
-    return data.all_for_test() if unseen else data
+    if not data.divided or data.name in [each.data_name for each in networks if not each.data]:
+        return data
+    seen = DataSummary.of(data).sha256 in [each.sha256 for each in known]
+    return data if seen else data.all_for_test()
 
 
 def describe(paths: Sequence[Path], classifier: TrainedClassifier, data: Dataset) -> None:

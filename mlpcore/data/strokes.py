@@ -91,8 +91,7 @@ def draw_strokes(
     1 or 7. The seed and the index of an image decide on its strokes.
     """
     check_one_and_seven(classes)
-    numbers, result = [np.empty(0, np.intp)], [np.empty((0, *images.shape[1:]), np.float32)]
-    names = list(map(str, classes))
+    names, found = list(map(str, classes)), []
     for name, draw, of_these in (
         ("0", _draw_zero, SHARE_OF_ZEROS * share),
         ("1", _draw_one, share),
@@ -101,11 +100,14 @@ def draw_strokes(
         indices = np.flatnonzero(labels == (names.index(name) if name in names else -1))
         drawn = _uniform(indices, seed)
         chosen = drawn[:, 0] < of_these
-        indices, drawn = indices[chosen], drawn[chosen]
+        found.append((draw, indices[chosen], drawn[chosen]))
+    numbers = np.concatenate([indices for _, indices, _ in found])
+    result, end = np.empty((len(numbers), *images.shape[1:]), np.float32), 0
+    for draw, indices, drawn in found:
         for part in batches(len(indices), 8 * images.shape[1] * images.shape[2]):
-            numbers.append(indices[part])
-            result.append(draw(images[indices[part]], drawn[part]))
-    return np.concatenate(numbers), np.concatenate(result)
+            begin, end = end, end + len(indices[part])
+            result[begin:end] = draw(images[indices[part]], drawn[part])
+    return numbers, result
 
 
 def check_one_and_seven(classes: Sequence[Any]) -> None:

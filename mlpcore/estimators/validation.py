@@ -141,7 +141,10 @@ def encode(codes: Mapping[Any, int], labels: ArrayLike) -> UInt8Array:
 
 def n_columns(y: Any) -> int:
     """How many columns y has, one for each label that a sample may have; 0 of labels (n,)."""
-    shape = (y if hasattr(y, "shape") else np.asarray(y)).shape
+    try:
+        shape = (y if hasattr(y, "shape") else np.asarray(y)).shape
+    except ValueError:
+        raise InputError("y holds rows of different lengths: expected a label a sample") from None
     return shape[1] if len(shape) == 2 and shape[1] > 1 else 0
 
 

@@ -120,12 +120,13 @@ class ArraySource(Source):
     `images` (n, h, w) are float32, as the network gets them but for the deformation; they may be
     made when they are taken, as `Dataset.train_set` is. With `pixels`, which says how inputs come
     from bytes, they are uint8 (n, *pixels.pixel_shape), and deformations look up the bytes.
-    `labels` (n,) are uint8, or the targets (n, n_classes) float32 of a regression, which has no
-    errors to count. The seed is that of the orders and deformations; the identity leaves the images
-    as they are, and an array of them where it is. `sample_weight` (n,), 0 or more, is the factor of
-    the learning rate of each sample, and of its loss in the mean of an epoch; errors count without
-    weights. `single_pass` makes the order that of the array, and the random numbers those of this
-    epoch, without a validation; None stands for epochs with an order of their own.
+    `labels` (n,) are uint8, or the targets (n, n_classes) float32 of linear or sigmoid outputs,
+    which have no errors to count. The seed is that of the orders and deformations; the identity
+    leaves the images as they are, and an array of them where it is. `sample_weight` (n,), 0 or
+    more, is the factor of the learning rate of each sample, and of its loss in the mean of an
+    epoch; errors count without weights. `single_pass` makes the order that of the array, and the
+    random numbers those of this epoch, without a validation; None stands for epochs with an order
+    of their own.
 
     An InputError is raised when a label is not below `n_classes`, or all weights are 0.
     """
@@ -189,12 +190,12 @@ class ArraySource(Source):
         """
         sizes = (dataset.n_inputs, *config.hidden_layers, dataset.n_classes)
         # The current and the best network, what the backend packs, and what is being saved; a
-        # segment of pixels and of inputs; the order with what it is drawn by; and ones and sevens
-        # with strokes, being a fifth of the digits.
+        # segment of pixels and of inputs; the order with what it is drawn by; and the ones, sevens
+        # and zeros with strokes, which are a quarter of ten digits.
         n_images = len(dataset.train_labels) + len(dataset.test_labels)
         needed = 16 * count_parameters(sizes) + 5 * min(ROOM, n_images * dataset.n_inputs)
         needed += 64 * len(dataset.train_labels)
-        needed += int(0.8 * config.ones_and_sevens * n_images * dataset.n_inputs)
+        needed += int(config.ones_and_sevens * n_images * dataset.n_inputs)
         check_memory(needed, "a network and data of this size")
         drawn = dataset.with_strokes(config.ones_and_sevens, config.seed)
         ranged = drawn.as_inputs(config.input_range)
@@ -255,7 +256,7 @@ class ArraySource(Source):
         shown = take(self._images, rows, self._taken[:n])
         if not self._deformation.is_identity:
             of_maps = labels  # but targets say nothing of how an image may be turned
-            if labels.ndim > 1:
+            if len(labels.shape) > 1:
                 of_maps = self._backend.put(np.zeros(len(labels), np.uint8))
             shown = deformation.deform(
                 shown,

@@ -102,6 +102,8 @@ def test_data_without_a_test_set_are_for_the_test_as_a_whole(call):
     assert "note: new has no test set: all 60 images are for the test\n" in out and "of 60 " in out
     call("train", "--data", "new.npz", "--arch", 3, "--epochs", 1, "--out", "new")
     assert "of 12 " in call("evaluate", "new", WEIGHTS, "--data", "new.npz")
+    Path("new/best.safetensors").rename("alone.safetensors")  # which knows only the data's name
+    assert "of 12 " in call("evaluate", "alone.safetensors", "--data", "new.npz")
 
 
 def test_a_run_in_use_stays_as_it_is(call):

@@ -270,6 +270,8 @@ def test_ones_and_sevens_get_strokes_before_they_are_deformed():
     drawn = Trainer(make_config(ones_and_sevens=0.5), digits, backend)
     strokes = digits.with_strokes(0.5, 5)
     assert np.array_equal(strokes.hold_out(30).train_images, strokes.train_images[:-30])
+    unit = strokes.as_inputs("unit").train_images
+    assert np.array_equal(unit, (strokes.train_images + np.float32(1)) / np.float32(2))
     expected = Trainer(make_config(), strokes, backend)
     assert drawn.run() and expected.run()
     assert_same_result(drawn.state, expected.state)
