@@ -79,6 +79,7 @@ class Ink(NamedTuple):
         """Likewise, with paler strokes and level and upright lines that are hardly seen."""
         block = np.ones([PALE_WIDTH] * 2, np.uint8)
         thin = cv2.morphologyEx(self.values, cv2.MORPH_TOPHAT, block)
+        thin = cv2.min(thin, 2 * PALE)  # or the mean of a pen's stroke would reach beyond it
         found = self.faint.strokes
         for way in (np.array([1, 0]), np.array([0, 1])):
             along = cv2.blur(thin, 1 + way * (PALE_MEAN - 1))

@@ -20,7 +20,7 @@ MANY, FEW = 8, 4
 #: share of them that do.
 FITTED, FITTING = 0.15, 0.6
 
-#: Pale lines count if their largest lattice has so many times as many boxes as that of strokes.
+#: Pale lines count if they, or their largest lattice, have so many times as many boxes as strokes.
 PALER = 1.2
 
 #: Dots are no larger than this share of the page's longer side, and joined if they are nearer to
@@ -148,10 +148,11 @@ def _levelled(grey: UInt8Array, sheet: UInt8Array | None, factor: int = 1) -> Le
         )
     ink = page_ink(grey, None if sheet is None else page)
     # The lines of forms are often paler than what is written.
-    quads, angle = find_quads(ink.strokes)
-    fits = _fit(quads, angle, grey.shape), _fit(*find_quads(ink.pale), grey.shape)
+    found = find_quads(ink.strokes), find_quads(ink.pale)
+    fits = [_fit(*each, grey.shape) for each in found]
     n_boxes, n_pale = (0 if each is None else len(each[1].boxes) for each in fits)
     is_pale = n_pale > PALER * n_boxes
+    quads, angle = found[is_pale]
     fit = fits[is_pale] or _fit(*find_quads(_joined(ink.strokes)), grey.shape)
     if fit is None:
         matrix, bend = _turning(angle if len(quads) >= FEW else _skew(ink.values)), None
@@ -168,6 +169,11 @@ def _levelled(grey: UInt8Array, sheet: UInt8Array | None, factor: int = 1) -> Le
         known = np.clip(np.rint(ends), 0, page.shape[::-1] * 2).astype(int)
         known = known[(known[:, :2] < known[:, 2:]).all(axis=1)]
     boxes = drawn_boxes(ink, known, is_pale)
+    least = max(MANY, PALER * len(boxes))
+    if not is_pale and len(found[1][0]) > least:
+        paler = drawn_boxes(ink, known, True)
+        if len(paler) > least:
+            boxes, is_pale = paler, True
     on_ground = sheet is not None
     return Level(ink, page, source / np.float32(factor), known, is_pale, boxes, on_ground)
 
