@@ -122,7 +122,8 @@ def drawn_boxes(ink: Ink, known: AnyArray, is_pale: bool) -> AnyArray:
     """The insides (n, 4) of the boxes on a page whose lines are level, or the places of combs.
 
     They are left, top, right and bottom, in no order. A box that holds others is left out. There
-    are none where most of the ink crosses their lines, which are those of squared paper.
+    are none where most of the ink crosses their lines, which are those of squared paper. Squared
+    paper without ink is taken for a form, whose boxes are empty.
 
     Parameters
     ----------
@@ -275,12 +276,18 @@ def _comb_places(ink: Ink, boxes: AnyArray) -> AnyArray:
 
 
 def _standing(side: UInt8Array, line: Box) -> AnyArray:
-    """The height (w,) of the ink that stands on each pixel of a line, in rows that begin at it."""
-    side = side[1 : 1 + line.width, line.left : line.right]
-    if not side.size:
-        return np.zeros(line.width, int)
-    upright = cv2.dilate(side, np.ones((1, 3), np.uint8)) > 0  # which may lean a little
-    return np.cumprod(upright, axis=0, dtype=np.uint8).sum(axis=0)
+    """The height (w,) of the ink that stands on each pixel of a line, in rows that begin at it.
+
+    It is 0 where there is no tick, and ends above the ticks of combs.
+    """
+    most = int((1 + EQUAL) * HIGH * line.width / FEWEST) + TICK
+    side, heights = side[1 : 1 + most, line.left : line.right], np.zeros(line.width, int)
+    if len(side) >= TICK:
+        near = cv2.dilate(side[:TICK], np.ones((1, 3), np.uint8))  # a tick may lean a little
+        at = np.flatnonzero(near.all(axis=0))
+        upright = side[:, (at[:, None] + (-1, 0, 1)).clip(0, line.width - 1)].any(axis=2)
+        heights[at] = np.logical_and.accumulate(upright, axis=0).sum(axis=0)
+    return heights
 
 
 def _ticks(heights: AnyArray, across: AnyArray, thick: int, most: int) -> Float64Array:

@@ -8,6 +8,7 @@ from scipy import ndimage
 from clear_digits import CLEAR, NETWORK
 from mlpcore.data.ink import reduced
 from mlpcore.errors import InputError
+from mlpcore.reading.lattice import find_lattices
 from pages import (
     BROKEN,
     form,
@@ -261,6 +262,16 @@ def test_a_grid_of_another_size_is_refused(options, expected):
     assert len(read(scan(frame), columns=1).digits) == len(read(scan(frame), rows=1).digits) == 1
 
 
+def test_a_lattice_without_the_boxes_of_a_column():
+    """Those of the fourth are too low for their rows; its place is between the others'."""
+    x, y = 100.0 * np.stack(np.meshgrid(range(7), range(3))).reshape(2, -1)
+    low = np.tile([0, 0, 10, 13, 10, 0, 0], 3)
+    ends = np.stack([x, y + low, x + 95, y + 95 - low], axis=1)
+    first = find_lattices(ends[:, [[0, 1], [2, 1], [2, 3], [0, 3]]])[0]
+    assert set(first.places[:, 1]) == {0, 1, 2, 4, 5, 6} and first.shape == (3, 7)
+    assert first.medians(x[first.members], 1) == pytest.approx(range(0, 700, 100))
+
+
 def test_squared_paper_has_no_boxes():
     """Digits are written across its lines."""
     ink = number(DIGITS[:4], np.random.default_rng(0), gap=(0.3, 0.5), angle=0)
@@ -315,6 +326,15 @@ def test_ticks_on_a_base_line_part_digits(tick, scale):
     assert found.boxed and not plain.boxed
     assert [each.answer for each in found.digits] == [each.answer for each in plain.digits]
     assert [each.answer for each in found.digits] == list(range(10))
+
+
+def test_ticks_that_cross_their_line_part_no_digits():
+    """As the lines of an open table do."""
+    sheet = np.zeros((300, 800))
+    comb(sheet, CLEAR, 60, 152, 0.5, 0.5)
+    for x in range(60, 701, 64):
+        sheet[152:184, x : x + 3] = 1
+    assert not read(scan(sheet), NETWORK).boxed
 
 
 @pytest.mark.parametrize("ends", [0, 0.3, 1.1])

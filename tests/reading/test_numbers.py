@@ -111,6 +111,15 @@ def test_unknown_ink_puts_its_neighbour_in_doubt():
     )
 
 
+@pytest.mark.parametrize("which, part", [(0, np.s_[-35:]), (8, np.s_[:30]), (8, np.s_[-35:])])
+def test_half_a_digit_is_in_doubt(which, part):
+    """The network is sure of these, and not of their deformed copies."""
+    sheet = np.zeros((120, 120))
+    put(sheet, written(CLEAR[which], 60)[part], 35, 30)
+    [found] = read(on_paper(sheet, np.random.default_rng(0)), NETWORK).digits
+    assert found.in_doubt
+
+
 def test_print_is_in_doubt():
     image = Image.new("L", (900, 260), 245)
     text = "Fill in the form with a pen\nand return the signed copy to\nthe office of your district"
