@@ -40,6 +40,7 @@ SUFFIXES = ".png", ".jpg", ".jpeg", ".gif", ".bmp", ".tif", ".tiff", ".webp", ".
 
 MAX_FILE_BYTES = 2**26
 MAX_PIXELS = 2**26  # 67 million: the cameras of phones have 50 million
+MAX_PAGES = 2000  # each is found from the first
 
 #: Seconds of the processor that a decoder may take, and how many bytes it gets at once. The largest
 #: pictures take about one second.
@@ -99,7 +100,8 @@ def read_picture(source: Source, side: int = REDUCED_SIDE, page: int | None = No
     """
     if isinstance(source, Image.Image):
         name, longest = "the picture", max(source.size)
-        with _refusing(name):
+        with _refusing(name), contextlib.ExitStack() as stack:
+            stack.callback(source.seek, source.tell())
             _check(source, page)
             grey = _brightness(ImageOps.exif_transpose(source), side)
     else:
@@ -112,15 +114,23 @@ def read_picture(source: Source, side: int = REDUCED_SIDE, page: int | None = No
 
 
 def count_pages(path: StrPath) -> int:
-    """The pages of a TIFF file; 1 for one of another name, and for one that cannot be read."""
+    """The pages of a TIFF file; 1 for one of another name, and for one that cannot be read.
+
+    An InputError when there are too many.
+    """
     if Path(path).suffix.lower() not in (".tif", ".tiff"):
         return 1
     try:
         content, name = _content(path)
         with _refusing(name), Image.open(_Timed(content), formats=["TIFF"]) as image:
-            return int(getattr(image, "n_frames", 1))
+            for n in range(1, MAX_PAGES + 1):
+                try:
+                    image.seek(n)
+                except EOFError:
+                    return n
     except InputError:
         return 1
+    raise InputError(f"{name} holds more than {MAX_PAGES:,} pages: expected fewer")
 
 
 def _content(source: StrPath | BinaryIO) -> tuple[bytes, str]:
@@ -219,10 +229,10 @@ def _silent_libtiff() -> Iterator[None]:
 def _check(image: Image.Image, page: int | None) -> None:
     """Check what the header of a picture, or of its page, announces, before it is decoded."""
     if page is not None:
-        n_pages = getattr(image, "n_frames", 1)
-        if page > n_pages:
-            raise InputError(f"holds {n_pages} pages: expected one of them, and not page {page}")
-        image.seek(page - 1)
+        try:
+            image.seek(page - 1)
+        except EOFError:
+            raise InputError(f"holds fewer than {page} pages: expected one of them") from None
     # Cameras put a second picture, such as the depth of the first, into a JPEG file (MPO).
     elif getattr(image, "is_animated", False) and image.format != "MPO":
         raise InputError(f"holds several pictures, {EXPECTED}")

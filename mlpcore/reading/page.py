@@ -7,7 +7,7 @@ from typing import Any
 
 from mlpcore.checks import check_whole
 from mlpcore.data.digit import MIN_SIDE
-from mlpcore.data.image_files import Source, read_picture
+from mlpcore.data.image_files import MAX_PAGES, Source, read_picture
 from mlpcore.errors import InputError
 from mlpcore.inference import TrainedClassifier, load
 from mlpcore.inference.inputs import check_takes_digits, path_or_image
@@ -20,8 +20,8 @@ from mlpcore.typing import StrPath, UInt8Array
 #: Larger pages are reduced by a whole factor, to fewer than twice as many pixels a side.
 PAGE_SIDE = 2048
 
-#: The most columns or rows of boxes, and the highest number of a page of a file.
-MAX_LINES, MAX_PAGES = 1000, 10**6
+#: The most columns or rows of boxes.
+MAX_LINES = 1000
 
 
 @dataclass(frozen=True)

@@ -62,7 +62,7 @@ def test_several_pages(call, capsys):
     assert out.splitlines()[:2] == ["blank.png:", "a.png:"]
 
 
-def test_the_pages_of_a_tiff_file(call, capsys):
+def test_the_pages_of_a_tiff_file(call, capsys, monkeypatch):
     for name, n in ("a.png", 6), ("b.png", 12):
         write(name, n)
     with Image.open("a.png") as first, Image.open("b.png") as second:
@@ -75,12 +75,21 @@ def test_the_pages_of_a_tiff_file(call, capsys):
     with open("out.csv", newline="") as file:
         files = [row["file"] for row in csv.DictReader(file)]
     assert files == ["scan.tif:1", "scan.tif:2", "scan.tif:2"]
-    assert mlpcore.read("scan.tif", page=2).text == mlpcore.read("b.png").text
-    for options, words in ({}, "several pictures"), ({"page": 3}, "holds 2 pages: expected one"):
+    with Image.open("scan.tif") as image:
+        texts = [mlpcore.read(each, page=2).text for each in ("scan.tif", image)]
+        assert texts == [mlpcore.read("b.png").text] * 2 and image.tell() == 0
+    for options, words in (
+        ({}, "several pictures"),
+        ({"page": 3}, "holds fewer than 3 pages: expected one"),
+    ):
         with pytest.raises(InputError, match=words):
             mlpcore.read("scan.tif", **options)
     assert main(["read", "scan.tif", "--new-fields", "form.json"]) == 2
     assert "expected one file of a picture" in capsys.readouterr().err
+    monkeypatch.setattr("mlpcore.data.image_files.MAX_PAGES", 1)
+    assert main(["read", "a.png", "scan.tif"]) == 2
+    message = "error: scan.tif holds more than 1 pages: expected fewer\n"
+    assert capsys.readouterr() == ("", message)
 
 
 def test_a_table_of_a_folder(call):
