@@ -163,8 +163,10 @@ def _ink_is_light(grey: UInt8Array, ground: AnyArray) -> bool:
     """Whether brightness (h, w) deviates mainly to the light side of a ground (h, w).
 
     Noise deviates to both sides, and uneven light deviates little. So the sign of a high odd power
-    tells on which side the ink is, even if it covers little.
+    tells on which side the ink is, even if it covers little. No ink is lighter than white paper.
     """
+    if np.median(ground) > 255 - MIN_INK:
+        return False
     deviation = grey - ground.astype(np.float64)
     return bool(np.sum(deviation * np.square(np.square(deviation))) > 0)  # `** 5` takes 10 times
 
