@@ -38,8 +38,8 @@ STRONG, PATTERN = 0.5, 0.3
 #: Noise leaves fewer pixels out of a line than this share of its length, from 3 to 7.
 HOLE = 1 / 12
 
-#: A pale line has so much ink along so many pixels, of 255, and is thinner. Its noise is a mean of
-#: as many pixels as the last.
+#: Pale lines: the least ink, of 255; the least length; a width that none has; and over how many
+#: pixels along a line the ink is averaged.
 PALE, PALE_LENGTH, PALE_WIDTH, PALE_MEAN = 4, 33, 9, 7
 
 #: A component with a smaller share of the largest one's pixels is dirt.
@@ -76,7 +76,7 @@ class Ink(NamedTuple):
 
     @property
     def pale(self) -> UInt8Array:
-        """Likewise, with paler strokes and level and upright lines that are hardly seen."""
+        """A black and white image (h, w) of faint strokes, and paler level and upright lines."""
         block = np.ones([PALE_WIDTH] * 2, np.uint8)
         thin = cv2.morphologyEx(self.values, cv2.MORPH_TOPHAT, block)
         thin = cv2.min(thin, 2 * PALE)  # or the mean of a pen's stroke would reach beyond it

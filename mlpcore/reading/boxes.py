@@ -244,7 +244,8 @@ def _are_crossed(boxes: AnyArray, strokes: UInt8Array, side: float) -> bool:
     # Of ink as large as a table, what is far from boxes does not count.
     near = cv2.dilate(cv2.resize(is_owned, small.shape[::-1]), np.ones([SMALL_SIDE // 2] * 2))
     area = np.bincount(labels.ravel(), near.ravel(), len(stats))
-    return bool(area[1:][beyond[1:]].sum() > area[1:][inside[1:]].sum())
+    area[0] = 0  # the ground's
+    return bool(area[beyond].sum() > area[inside].sum())
 
 
 def _comb_places(ink: Ink, boxes: AnyArray) -> AnyArray:

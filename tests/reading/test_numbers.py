@@ -134,7 +134,8 @@ def test_what_shows_no_digits(monkeypatch):
     for _ in range(3):  # whose specks look like points
         assert "expected" in read(noisy(np.full((300, 400), 200.0), rng)).warning
     for deviation in (2, 3):  # less light than white is left
-        assert "nothing found" in read(noisy(np.full((580, 830), 252.0), rng, deviation)).warning
+        paper = np.floor(noisy(np.full((580, 830), 252.0), rng, deviation))
+        assert "nothing found" in read(paper).warning
     assert "nothing found" in read(np.full((9, 900), 255)).warning
     whole = np.full((9, 9), 255, np.uint8)
     assert not without_lines(whole, whole).any()  # whose pixels are not near to any ground
