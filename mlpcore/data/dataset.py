@@ -50,8 +50,8 @@ MEMORY = "arrays in memory"
 class Images:
     """Images (n, height, width), float32, made of their pixels when a slice or numbers take some.
 
-    `drawn` are images (m, height, width) in [-1, 1] in place of some of them, behind the place (n,)
-    of each image there, or -1. `convert`, if it is given, makes images of pixels by their record.
+    `drawn` replaces some: it holds the place (n,) of each image's replacement, or -1, and these
+    images (m, height, width) in [-1, 1]. `convert`, if given, makes images of pixels by a record.
 
     >>> load(name="digits").test_set[:3].shape
     (3, 29, 29)
@@ -278,7 +278,10 @@ class Dataset:
 
     def all_for_test(self) -> Dataset:
         """Return divided data with all images as test images, for a network of other data."""
-        pixels = np.concatenate([np.asarray(self.train_pixels), np.asarray(self.test_pixels)])
+        if isinstance(self.train_pixels, BytesOnDisk):
+            pixels: Any = self.train_pixels.joined(self.test_pixels)
+        else:
+            pixels = np.concatenate([self.train_pixels, self.test_pixels])
         labels = np.concatenate([self.train_labels, self.test_labels])
         notice = f"{self.name} has no test set: all {len(labels):,} images are for the test"
         return dataclasses.replace(self, test_pixels=pixels, test_labels=labels, notice=notice)

@@ -68,6 +68,10 @@ class BytesOnDisk:
         """The same bytes of each row in another shape."""
         return self._with(_sides=shape[1:])
 
+    def joined(self, other: BytesOnDisk) -> BytesOnDisk:
+        """These rows and others of the same file, which stay there."""
+        return self._with(_rows=np.concatenate([self._rows, other._rows]))
+
     def swapaxes(self, first: int, second: int) -> BytesOnDisk:
         """The same pictures, with columns as rows."""
         return self._with(_sides=self._sides[::-1], _is_transposed=True)

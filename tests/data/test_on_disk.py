@@ -63,6 +63,13 @@ def test_they_give_the_same_as_in_memory(path):
         assert same_weights(one.state.network, another.state.network)
 
 
+def test_all_are_for_the_test(tmp_path):
+    data = load(npy(tmp_path, n=2))
+    whole, parts = data.all_for_test(), (data.train_images, data.test_images)
+    assert isinstance(whole.test_pixels, BytesOnDisk)
+    assert np.array_equal(whole.test_images, np.concatenate(parts))
+
+
 @needs_emulation
 def test_a_device_holds_the_bytes(tmp_path, monkeypatch):
     """They come in parts, without a copy of all on the host."""
