@@ -229,11 +229,18 @@ def sound(name: str, matrix: Any) -> Any:
     """A compressed sparse matrix, checked before C code, SciPy's too, reads what it says."""
     if not hasattr(matrix, "check_format"):
         matrix = matrix.copy().tocsr()  # `copy` checks the places, too
-    matrix.check_format(full_check=True)
-    if not matrix.nnz and matrix.indptr.any():  # which SciPy does not look at
+    indptr = matrix.indptr
+    for each in (indptr, matrix.indices):
+        if each.dtype not in (np.int32, np.int64):  # SciPy's check would wrap or round others
+            raise InputError(
+                f"{name} is a sparse matrix with indices of the type {each.dtype}: expected int32 "
+                "or int64, as SciPy makes them"
+            )
+    if (indptr[1:] < indptr[:-1]).any():  # SciPy's check overflows, and needs an entry
         raise InputError(
             f"{name} is a sparse matrix whose indptr decreases: expected an ascending one"
         )
+    matrix.check_format(full_check=True)
     return matrix
 
 

@@ -53,6 +53,17 @@ def test_places_outside_of_a_matrix_are_refused(kind, name, place, value):
             call(wrong)
 
 
+@pytest.mark.parametrize("kind", [np.int8, np.uint8, np.int32, np.int64])
+def test_row_ends_whose_differences_overflow_are_refused(kind):
+    """SciPy looks at the differences alone."""
+    wrong = sparse.csr_matrix(np.eye(5))
+    wrong.indptr = np.array([0, np.iinfo(kind).max, np.iinfo(kind).min, 5, 5, 5], kind)
+    mlp = make_mlp().fit(np.eye(5), [0, 1, 0, 1, 0])
+    for call in (mlp.predict, lambda rows: mlp.fit(rows, [0, 1, 0, 1, 0])):
+        with pytest.raises(InputError, match=r"ind(ices|ptr)"):
+            call(wrong)
+
+
 def test_wide_rows_fit_into_little_memory():
     """As an array they would take 40 GB."""
     n, width = 10_000, 1_000_000
