@@ -258,7 +258,7 @@ class TrainedClassifier:
         labels : ndarray of int, shape (n,)
             The output that stands for the class of each image.
         """
-        begins = range(0, max(images.shape[0], 1), evaluation.BATCH)
+        begins = range(0, max(len(images), 1), evaluation.BATCH)
         parts = [self.member_outputs(images[begin : begin + evaluation.BATCH]) for begin in begins]
         outputs = [np.concatenate(each) for each in zip(*parts)]
         mean = evaluation.mean_outputs([each.network for each in self.networks], outputs)
