@@ -28,7 +28,7 @@ from mlpcore.errors import InputError, printable, shown
 from mlpcore.files import atomic_write, check_replaceable, make_folder
 from mlpcore.inference.classifier import PRETRAINED_FILE
 from mlpcore.reading.drawing import draw
-from mlpcore.reading.fields import Form, line_rows, write_fields
+from mlpcore.reading.fields import FILE, Form, line_rows, write_fields
 from mlpcore.reading.page import check_grid, read
 from mlpcore.terminal import say
 
@@ -95,11 +95,11 @@ def read_pages(options: argparse.Namespace) -> int:
 
     def answer(number: int, path: Path, source: Source) -> Entry:
         n_rows = len(table)
-        table.extend([{"file": str(path)} | form.missing] if form is not None else [])
+        table.extend([{FILE: str(path)} | form.missing] if form is not None else [])
         source, of_file = pages.get(path, (source, None))
         page = read(source, classifier, columns=options.columns, rows=options.rows, page=of_file)
         rows = line_rows(page) if form is None else [form.record(page)]
-        table[n_rows:] = [{"file": str(path)} | row for row in rows]
+        table[n_rows:] = [{FILE: str(path)} | row for row in rows]
         for note in page.notes:
             say(printable(f"note: {shown(path)}: {note}"), sys.stderr)
         if not options.json:

@@ -30,6 +30,10 @@ ALIKE, NEAR, ROUNDS = 0.8, 0.4, 4
 FEATURES, AGREE, TOLERANCE = 4000, 30, 4.0
 
 
+#: The columns of a table of pages that are no fields.
+COLUMNS = FILE, DOUBT = "file", "in doubt"
+
+
 class FormFile(Record, frozen=True):
     """A file of fields.
 
@@ -64,14 +68,22 @@ class Form:
 
     def __init__(self, path: StrPath, network: TrainedClassifier | StrPath = "pretrained"):
         document = read_document(path, FormFile)
-        for name, (left, top, right, bottom) in document.fields.items():
-            if not (left < right and top < bottom):
-                given = [left, top, right, bottom]
-                expected = "left, top, right and bottom"
-                raise InputError(f"{shown(path)}: field {name!r} is {given}: expected {expected}")
-        self.fields = document.fields
         self.classifier = network if isinstance(network, TrainedClassifier) else load(network)
         self.sample = read(Path(path).parent / document.sample, self.classifier)
+        height, width = (round(self.sample.scale * n) for n in self.sample.grey.shape)
+        self.fields = {}
+        for name, given in document.fields.items():
+            if name in COLUMNS:
+                expected = "another name, because the table has a column of this one"
+                raise InputError(f"{shown(path)}: field {name!r}: expected {expected}")
+            left, top, right, bottom = field = np.clip(given, 0, (width, height) * 2)
+            if right - left < MIN_SIDE or bottom - top < MIN_SIDE:
+                raise InputError(
+                    f"{shown(path)}: field {name!r} is {list(given)}: expected left, top, right "
+                    f"and bottom of {MIN_SIDE} x {MIN_SIDE} pixels or more of the sample's "
+                    f"{width} x {height}"
+                )
+            self.fields[name] = field.tolist()
 
     def record(self, picture: Source | Page) -> dict[str, str]:
         """A row of a table: the text of each field, and the names of those in doubt.
@@ -109,9 +121,7 @@ def _row(values: dict[str, list[list[ReadDigit]]]) -> dict[str, str]:
         for name, lines in values.items()
         if not any(lines) or any(each.in_doubt for line in lines for each in line)
     ]
-    return {name: _text(lines) for name, lines in values.items()} | {
-        "in doubt": "; ".join(doubtful)
-    }
+    return {name: _text(lines) for name, lines in values.items()} | {DOUBT: "; ".join(doubtful)}
 
 
 def _text(lines: Sequence[Sequence[ReadDigit]]) -> str:
@@ -136,7 +146,7 @@ def _cut(
     left, top, right, bottom = field
     move = np.array([[1, 0, -left], [0, 1, -top], [0, 0, 1]])
     matrix = move @ to_sample @ np.diag([page.scale, page.scale, 1])
-    size = max(MIN_SIDE, round(right - left)), max(MIN_SIDE, round(bottom - top))
+    size = round(right - left), round(bottom - top)
     cut = cv2.warpPerspective(page.grey, matrix, size, borderMode=cv2.BORDER_REPLICATE)
     return read(Image.fromarray(cut), classifier)
 
@@ -165,7 +175,7 @@ def numbers(page: Page) -> list[list[ReadDigit]]:
 def line_rows(page: Page) -> list[dict[str, str]]:
     """A row of a table for each line of a page: its boxes or numbers, and which are in doubt."""
     return [
-        {"line": str(n), "in doubt": ""}
+        {"line": str(n), DOUBT: ""}
         | _row({str(k): [cell] for k, cell in enumerate(_cells(line), 1)})
         for n, line in enumerate(page.lines, 1)
     ]

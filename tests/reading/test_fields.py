@@ -104,18 +104,17 @@ def test_rows_of_a_page_without_fields():
 @pytest.mark.parametrize(
     "content, message",
     [
-        (
-            {"sample": "sample.png", "fields": {"a": [5, 5, 5, 9]}},
-            "field 'a' is .*: expected left, top",
-        ),
+        ({"fields": {"a": [5, 5, 5, 99]}}, "field 'a' is .*: expected left, top"),
+        ({"fields": {"a": [9e5, 9e5, 1e9, 1e9]}}, "field 'a' is .*: expected left, top"),
+        ({"fields": {"in doubt": [5, 5, 99, 99]}}, "field 'in doubt': expected another name"),
         ({"sample": "none.png", "fields": {"a": [1, 1, 5, 9]}}, "cannot read none.png"),
-        ({"sample": "sample.png", "fields": {"a": [1, 1, 5]}}, "form.json is damaged"),
-        ({"fields": {}}, "form.json is damaged"),
+        ({"fields": {"a": [1, 1, 5]}}, "form.json is damaged"),
+        ({"sample": None}, "form.json is damaged"),
     ],
 )
 def test_files_that_are_refused(content, message):
     write_form(False)
     with open("form.json", "w") as file:
-        json.dump(content, file)
+        json.dump({"sample": "sample.png", "fields": {}} | content, file)
     with pytest.raises(InputError, match=message):
         Form("form.json")
