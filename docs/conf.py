@@ -42,7 +42,6 @@ myst_enable_extensions = ["colon_fence"]
 myst_heading_anchors = 4
 
 autosummary_generate = True
-maximum_signature_line_length = 80
 autodoc_member_order = "bysource"
 numpydoc_show_class_members = False  # the templates list members themselves
 numpydoc_xref_param_type = False
@@ -58,6 +57,7 @@ html_theme_options = {
     "navbar_align": "left",
     "header_links_before_dropdown": 6,
     "secondary_sidebar_items": ["page-toc"],
+    "navbar_persistent": ["search-button"],
     "footer_start": ["copyright"],
     "footer_end": [],
     "pygments_light_style": "a11y-high-contrast-light",
