@@ -13,11 +13,11 @@ from collections.abc import Sequence
 from mlpcore.interrupts import leave_on_interrupt
 
 COMMANDS = {
-    "train": "train a network on deformed digits, or go on with a stopped run",
-    "committee": "train many networks that decide together, here or on a cluster",
-    "info": "show settings, curve and errors of a run, and how to go on",
-    "evaluate": "count the errors of networks, and of their committee",
-    "predict": "read pictures of digits, one in each",
+    "train": "train a network on deformed digits, or resume a stopped run",
+    "committee": "train several networks that decide together, here or on a cluster",
+    "info": "show settings, curve and errors of a run, and how to resume it",
+    "evaluate": "count the errors of networks, alone and as a committee",
+    "predict": "read pictures that show one digit each",
     "read": "read pages: forms, fields, numbers on paper",
     "preview": "draw training images and their deformations",
     "draw": "open a page in the browser: draw a digit, see the answer",

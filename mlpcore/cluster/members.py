@@ -185,7 +185,7 @@ async def _train(
         except (CommClosedError, CancelledError):
             raise InputError(
                 f"the scheduler at {scheduler or 'this machine'} is lost: what was computed "
-                "before is saved, and the same command goes on"
+                "before is saved, and the same command resumes"
             ) from None
     return signals[0] if signals else 0
 

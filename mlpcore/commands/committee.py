@@ -40,7 +40,7 @@ from mlpcore.training.trainer import Trainer
 TEXT = """\
 Trains networks of several seeds and architectures, and averages them. Members,
 settings and seeds are fixed before anything is trained. Ctrl-C stops; the same
-command goes on. The first member gets --seed, each other one the next number."""
+command resumes. The members' seeds are --seed, --seed + 1, and so on."""
 
 
 def parse(argv: Sequence[str]) -> train.Options:
@@ -61,8 +61,8 @@ def parse(argv: Sequence[str]) -> train.Options:
     workers = "train on N processes of this machine at once, by Dask"
     cluster.add_argument("--workers", type=whole_number, metavar="N", help=workers)
     scheduler = (
-        "train on a running Dask cluster: tcp://HOST:8786, or tls://. Whoever reaches its port "
-        "can run code there: use TLS on networks that others share"
+        "train on a running Dask cluster: tcp://HOST:8786, or tls://. Anyone who reaches its "
+        "port can run code there: use TLS on networks that others share"
     )
     cluster.add_argument("--scheduler", metavar="ADDRESS", help=scheduler)
     train.add_settings(parser, argv, n_archs="+")
@@ -104,7 +104,7 @@ def train_here(committee: CommitteeFolder, data: Dataset, options: train.Options
             trainer = Trainer(config, data, backend, state=state)
             status = runs.train(run, trainer, data, console, options["command"])
             if status and state.epoch == config.epochs:
-                console.print("stopped after this member. To go on:")
+                console.print("stopped after this member. To resume:")
                 console.print_whole(f"  {options['command']}")
         if status:
             return status
@@ -122,7 +122,7 @@ def train_on_cluster(committee: CommitteeFolder, data: Dataset, options: train.O
         stopped_by = train_members(committee, data, console, **given)
         if not stopped_by:
             return 0
-        console.print("stopped; what was computed before is saved. To go on:")
+        console.print("stopped; what was computed before is saved. To resume:")
         console.print_whole(f"  {options['command']}")
     return 128 + stopped_by
 
@@ -176,5 +176,5 @@ def train_committee(options: train.Options) -> int:
 
 
 main = command_main(
-    parse, train_committee, "a smaller --arch or less data", "stopped; the same command goes on"
+    parse, train_committee, "a smaller --arch or less data", "stopped; the same command resumes"
 )

@@ -24,8 +24,8 @@ from mlpcore.web.html import to_page
 
 TEXT = """\
 Opens a page in the browser: draw a digit, and see what the network gets and
-what it answers. Several networks, or those of a committee, answer by their
-mean. Without any, the network in the package answers."""
+what it answers. Several networks, or a committee, answer with their mean.
+Without any, the network in the package answers."""
 
 
 def parse(argv: Sequence[str]) -> argparse.Namespace:

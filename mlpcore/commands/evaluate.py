@@ -43,9 +43,9 @@ LISTED = 20
 MAX_COLUMNS = 20
 
 TEXT = """\
-Counts what networks get wrong on a test set. Of a run it takes the best
-network, of a committee all members. Several networks are evaluated alone and
-as a committee."""
+Counts what networks get wrong on a test set: the best network of a run, or all
+members of a committee. Several networks are evaluated alone and as a
+committee."""
 
 
 def parse(argv: Sequence[str]) -> argparse.Namespace:

@@ -19,11 +19,11 @@ from mlpcore.store.export import describe_input
 from mlpcore.terminal import say
 
 TEXT = """\
-Writes a trained network for other programs. The ONNX file takes pixels
-as the data of the training had them, scales them, and returns an output for
-each class. The page needs no server: draw a digit in a browser, and see
-the answer. Several networks, or the folder of a committee, answer by their mean
-in both. Without any, it is the network in the package."""
+Writes a trained network for other programs. The ONNX file takes pixels as they
+were in the training data, scales them, and returns an output for each class.
+The page needs no server: draw a digit in a browser, and see the answer. In
+both, several networks, or a committee, answer with their mean. If you name
+none, the network in the package is written."""
 
 
 def parse(argv: Sequence[str]) -> argparse.Namespace:
@@ -57,7 +57,7 @@ def export(options: argparse.Namespace) -> int:
     layers = ", ".join(dict.fromkeys(sizes))
     if options.onnx:
         members = f"committee of {n}: {layers}" if n > 1 else layers
-        said = f"{members}, of {describe_input(first.pixels)}"
+        said = f"{members}, for {describe_input(first.pixels)}"
         made[options.onnx] = exported(classifier, ".onnx"), said
     if options.safetensors:
         content = exported(classifier, ".safetensors", precision)

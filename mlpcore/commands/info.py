@@ -25,8 +25,8 @@ from mlpcore.terminal import say
 from mlpcore.training.state import EpochMetrics, TrainingState
 
 TEXT = """\
-Shows what is in a run, which may be in training, in a committee or in a file of
-weights: settings, a few epochs, errors, and how to go on."""
+Shows what a run, a committee or a file of weights contains: settings, a few
+epochs, errors, and how to resume. The run may still be training."""
 
 #: The lines of a curve.
 EPOCHS_SHOWN = 5
@@ -57,7 +57,7 @@ def describe_run(run: Run, state: TrainingState) -> Iterator[str]:
         yield text_table([epoch_columns(data.held_out), *rows])
         yield text_table(result_table(config, data, state))
     more = ["--epochs", str(2 * done)] if done == config.epochs else []
-    yield f"to go on: {command_text('train', '--resume', str(run.folder), *more)}"
+    yield f"to resume: {command_text('train', '--resume', str(run.folder), *more)}"
 
 
 def describe_committee(folder: Path) -> Iterator[str]:
@@ -78,7 +78,7 @@ def describe_committee(folder: Path) -> Iterator[str]:
         rows.append((each.name, str(each.config.seed), f"{done}/{each.config.epochs}", *errors))
         trained = trained and done == each.config.epochs
     yield text_table(rows)
-    yield "all members are trained" if trained else "to go on: the command that began it"
+    yield "all members are trained" if trained else "to resume: repeat the command that began it"
     yield f"the error of all together: {command_text('evaluate', str(folder))}"
 
 

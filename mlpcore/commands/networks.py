@@ -96,7 +96,7 @@ def add_picture_arguments(parser: Parser) -> None:
     )
     parser.add_argument("paths", metavar="PATH", type=network_path, nargs="+", help=what)
     add_copies_options(parser)
-    parser.add_argument("--json", action="store_true", help="print one JSON document with all")
+    parser.add_argument("--json", action="store_true", help="print everything as one JSON document")
 
 
 def networks_and_pictures(options: argparse.Namespace) -> tuple[list[Path], list[Path]]:

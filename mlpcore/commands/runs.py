@@ -53,7 +53,7 @@ def train(run: Run, trainer: Trainer, data: Dataset, console: Console, command: 
         if finished:
             _present(trainer, run, data, console)
     if not finished:
-        console.print(f"stopped: {_place(trainer)}; saved. To go on:")
+        console.print(f"stopped: {_place(trainer)}; saved. To resume:")
         console.print_whole(f"  {command}")
     return 128 + signals[0] if signals else 0
 

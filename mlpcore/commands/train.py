@@ -74,7 +74,7 @@ def parse(argv: Sequence[str]) -> Options:
     parser = command_parser(
         "train",
         "[options]",
-        "Trains on digits deformed anew every epoch. Ctrl-C stops; --resume goes on.",
+        "Trains on digits deformed anew every epoch. Ctrl-C stops; --resume continues.",
         "--arch net4 --epochs 100 --out runs/net4",
         argument_default=argparse.SUPPRESS,
     )
@@ -83,7 +83,7 @@ def parse(argv: Sequence[str]) -> Options:
     time = "instead of --epochs: as many as take about X minutes"
     length.add_argument("--minutes", type=minutes, metavar="X", help=time)
     add("--out", type=folder_name, metavar="DIR", help="folder of the run (runs/NET-DATE-TIME)")
-    add("--resume", metavar="RUN", help="go on with this run, up to --epochs if given")
+    add("--resume", metavar="RUN", help="continue this run, up to --epochs if given")
     return vars(parser.parse_args(argv))
 
 
@@ -118,8 +118,8 @@ def add_settings(parser: Parser, argv: Sequence[str], n_archs: str | None = None
     length.add_argument("--epochs", type=whole_number, metavar="N", help=epochs)
     recipes = f"{', '.join(RECIPES)} ({DEFAULT_RECIPE}): see --help-all"
     add("--recipe", choices=RECIPES, metavar="NAME", help=recipes)
-    add_number("--lr", "learning rate at first (modern: 0.01, else 0.001)")
-    what = "train on the images as they are; else see --sigma in --help-all"
+    add_number("--lr", "initial learning rate (modern: 0.01, else 0.001)")
+    what = "train on the images as they are; see also --help-all"
     add("--no-deform", action="store_true", help=what)
     add_data_options(parser)
     parser.add_whole("--hold-out", "test on the last N training images instead")

@@ -58,7 +58,7 @@ def misclassified(images: AnyArray | Images, evaluation: Evaluation, title: str 
         right, below = left + tiles.text_width, top + images.shape[1] + tiles.pad
         style: dict[str, Any] = {"size": 7, "in_layout": False}
         bold = "bold" if second == label else "normal"
-        axes.text(right, top - tiles.pad, str(label), ha="right", va="bottom", **style)
+        axes.text((left + right) / 2, top - tiles.pad, label, ha="center", va="bottom", **style)
         axes.text(left, below, str(first), color=RED, va="top", **style)
         axes.text(right, below, str(second), weight=bold, ha="right", va="top", **style)
     return figure

@@ -40,5 +40,5 @@ def test_a_committee_in_one_file(call):
     pytest.importorskip("onnx")
     networks = [write(f"{seed}.safetensors", (841, 9 + seed % 2, 10), seed) for seed in range(3)]
     said = call("export", *networks, "--html", "a.html", "--onnx", "a.onnx")
-    assert "page of" in said and "committee of 3: 841-9-10, 841-10-10, of grey values" in said
+    assert "page of" in said and "committee of 3: 841-9-10, 841-10-10, for grey values" in said
     assert "A committee of 3 networks on scikit-learn digits" in Path("a.html").read_text()

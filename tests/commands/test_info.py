@@ -29,7 +29,7 @@ def test_a_stopped_committee(call, data, signal_in, capsys):
     errors = [f"{each:.2f}" for each in (first.validation_error, first.test_error)]
     assert rows[2] == ["3-1", "0", "1/2", errors[0], "%", errors[1], "%"]
     assert rows[3] == ["3-2", "1", "0/2", "-", "-"]
-    assert rows[4][:3] == ["to", "go", "on:"]
+    assert rows[4][:3] == ["to", "resume:", "repeat"]
     assert "1 of 2 epochs done" in call("info", "c/3-1")
     call("committee", *options.split(), data)
     assert "all members are trained\n" in call("info", "c")

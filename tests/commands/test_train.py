@@ -238,7 +238,7 @@ def test_a_signal_stops_and_the_printed_command_resumes(
 def test_a_signal_after_the_last_epoch_names_no_command(data, monkeypatch, capsys):
     monkeypatch.setattr(runs, "write_report", lambda *args: signal.raise_signal(signal.SIGINT))
     assert main(["train", "--data", data, *QUICK, "--out", "r"]) == 128 + signal.SIGINT
-    assert "To go on" not in capsys.readouterr().out
+    assert "To resume" not in capsys.readouterr().out
 
 
 def test_a_finished_run_goes_on_to_more_epochs(train, call):
