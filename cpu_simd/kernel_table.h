@@ -37,7 +37,10 @@
         ENTRY(product_active),                                                                 \
         ENTRY(dot_rows),                                                                       \
         ENTRY(step_rows),                                                                      \
+        ENTRY(move_rows),                                                                      \
         ENTRY(update_rows),                                                                    \
+        ENTRY(linear_rows),                                                                    \
+        ENTRY(adagrad_rows),                                                                   \
         PACKED_ENTRIES,                                                                        \
         .together = TOGETHER,                                                                  \
         .group_columns = VW,                                                                   \

@@ -18,6 +18,9 @@
 /* Neurons of a tile of weights that are stored by their inputs (active.h). */
 enum { MLP_ACTIVE_WIDTH = 64 };
 
+/* Floats of a row that adagrad_rows takes, at most. */
+enum { MLP_LINEAR_WIDTH = 1024 };
+
 /* An active input of a sample: where its weights are in the rows of a chunk, and its value. */
 typedef struct {
     int row;
@@ -119,10 +122,26 @@ typedef struct {
     void (*step_rows)(float *w, int width, const int *list, int n, const float *x,
                       const float *delta, float eta, int first, float *sums);
 
+    /* to[list[k]] += shares[k] (from[list[k]] - to[list[k]]), k < n, where shares[k] is not 0. */
+    void (*move_rows)(float *to, const float *from, int width, const int *list, int n,
+                      const float *shares);
+
     /* w[j] -= eta sum over the samples s in which input j is active of x_s[j] delta_s, begin <= j
      * < end. Row s of the deltas is at d + s * d_stride. */
     void (*update_rows)(float *w, int width, const mlp_uses *uses, int begin, int end,
                         const float *d, ptrdiff_t d_stride, float eta);
+
+    /* ---- rows of any width, which are not padded ---- */
+
+    /* sums[c] = sum over k < n of x[list[k]] w[list[k]][c], c < width. */
+    void (*linear_rows)(const float *w, int width, const int *list, int n, const float *x,
+                        float *sums);
+
+    /* AdaGrad: with g = x[list[k]] delta, squares[list[k]] grows by g^2, but not above `most`, and
+     * then w[list[k]] -= eta g / sqrt(squares[list[k]] + first), k < n. There are at most
+     * MLP_LINEAR_WIDTH floats in a row. */
+    void (*adagrad_rows)(float *w, float *squares, int width, const int *list, int n,
+                         const float *x, const float *delta, float eta, float first, float most);
 
     /* ---- packed weights (packed.h); NULL where an instruction set does without ---- */
 

@@ -12,6 +12,7 @@
  * down takes the rows from the last to the first, because those that the way up has read
  * last are still in the cache.
  */
+#include <math.h>
 #include <string.h>
 
 #include "kernels.h"

@@ -2,14 +2,15 @@
 
 #include <math.h>
 
-#include "sparse.h"
-
 /* AdaGrad's rate, what keeps it finite at first, and the cap: it falls to 0.01 at the least. */
 static const float LINEAR_RATE = 0.1f, FIRST_SQUARE = 0.1f, MOST_SQUARES = 100.0f;
 
-/* The shares move in each of the first steps, and then in each fourth, because that asks the
- * average for its outputs. */
-static const double FIRST_STEPS = 200.0, SHARING_INTERVAL = 4.0;
+/* The shares move in each of the first 200 steps, then in each fourth, and after 1,000 in each
+ * eighth, because that asks the average for its outputs. */
+static int shares_move(double steps)
+{
+    return steps <= 200.0 || fmod(steps, steps <= 1000.0 ? 4.0 : 8.0) == 0.0;
+}
 
 /* Of the shares, so much is distributed anew in each step. A probability counts as this at least.
  */
@@ -25,41 +26,22 @@ static const mlp_layer *top_of(const mlp_mixture *m)
     return &m->network->layers[m->network->n_layers - 1];
 }
 
-/* Lists the inputs that are not zero, and the bias after the sample's own. */
-static mlp_sample list_inputs(const mlp_mixture *m, const float *x, double *square)
+/* The sums of the linear model for the last sample of a stepper. */
+static void linear_sums(const mlp_mixture *m, const mlp_stepper *stepper, const float *x,
+                        float *sums)
 {
-    const int n_in = m->network->layers[0].n_in;
-    int n = 0;
-    *square = 0.0;
-    for (int j = 0; j < n_in; j++) {
-        if (x[j] == 0.0f) continue;
-        m->active[n] = j;
-        m->values[n++] = x[j];
-        *square += (double)x[j] * (double)x[j];
-    }
-    m->active[n] = n_in;
-    return (mlp_sample){m->values, m->active, n};
+    int n;
+    const int *active = mlp_step_inputs(stepper, &n);
+    mlp_step_kernels(stepper)->linear_rows(m->linear, top_of(m)->n_out, active, n, x, sums);
 }
 
-/* Learns the row of an input x. `restrict` lets the compiler use vectors. */
-static void learn_row(int n_out, float x, const float *restrict deltas, float *restrict row,
-                      float *restrict squares)
+static void learn_linear(const mlp_mixture *m, const float *x, const float *deltas)
 {
-    for (int c = 0; c < n_out; c++) {
-        const float gradient = x * deltas[c], sum = squares[c] + gradient * gradient;
-        const float capped = sum < MOST_SQUARES ? sum : MOST_SQUARES;
-        squares[c] = capped;
-        row[c] -= LINEAR_RATE * gradient / sqrtf(capped + FIRST_SQUARE);
-    }
-}
-
-static void learn_linear(const mlp_mixture *m, const float *x, int n, const float *deltas)
-{
-    const int n_out = top_of(m)->n_out;
-    for (int k = 0; k <= n; k++) {
-        const ptrdiff_t j = m->active[k];
-        learn_row(n_out, x[j], deltas, m->linear + j * n_out, m->squares + j * n_out);
-    }
+    int n;
+    const int *active = mlp_step_inputs(m->stepper, &n);
+    mlp_step_kernels(m->stepper)
+        ->adagrad_rows(m->linear, m->squares, top_of(m)->n_out, active, n, x, deltas, LINEAR_RATE,
+                       FIRST_SQUARE, MOST_SQUARES);
 }
 
 static double probability(const mlp_mixture *m, double loss)
@@ -77,13 +59,11 @@ static void mix(const mlp_mixture *m, double share, const float *own, const floa
         sums[c] = (float)(share * (double)own[c] + (1.0 - share) * (double)linear[c]);
 }
 
-/* Moves the shares by the probabilities that the three give to a sample, before the average moves.
- */
-static void share_anew(const mlp_mixture *m, const mlp_sample *sample, const mlp_wanted *wanted,
-                       const float *linear, float *mixed)
+/* Moves the shares by the probabilities that the three gave to the last sample. */
+static void share_anew(const mlp_mixture *m, const mlp_wanted *wanted, const float *linear,
+                       float *mixed)
 {
     const mlp_layer *top = top_of(m);
-    mlp_step_outputs(m->average, sample, mixed);
     const float *sums[] = {mlp_step_sums(m->stepper), mlp_step_sums(m->average), linear};
     double total = 0.0;
     if (top->activation == MLP_LINEAR) {
@@ -105,24 +85,26 @@ double mlp_mixture_step(const mlp_mixture *m, const float *x, const mlp_wanted *
                         float weight)
 {
     const mlp_layer *top = top_of(m);
-    double square;
-    const mlp_sample sample = list_inputs(m, x, &square);
-    if (rate == 0.0) rate = 0.1 * fmin(1.0, sqrt(3.0 / (1.0 + square)));
+    float square;
+    mlp_step_kernels(m->stepper)->dots(x, 0, 1, x, 0, m->network->layers[0].n_in, &square);
+    const mlp_sample sample = {.values = x};
+    if (rate == 0.0) rate = 0.1 * fmin(1.0, sqrt(3.0 / (1.0 + (double)square)));
     for (int i = 0; i < m->network->n_layers; i++) m->rates[i] = (float)rate;
-    weight = (float)fmin(weight, fmax(1.0, LONGEST_STEP / (rate * (1.0 + square))));
+    weight = (float)fmin(weight, fmax(1.0, LONGEST_STEP / (rate * (1.0 + (double)square))));
     int errors = 0;
     const double loss = mlp_step(m->stepper, &sample, wanted, m->rates, NULL, weight, &errors);
     if (!isfinite(loss)) return loss;
 
     float *linear = m->sums, *deltas = linear + top->n_out;
-    mlp_product(m->linear, top->n_out, m->active, sample.n + 1, x, linear);
+    linear_sums(m, m->stepper, x, linear);
     *m->steps += 1.0;
-    if (*m->steps <= FIRST_STEPS || fmod(*m->steps, SHARING_INTERVAL) == 0.0)
-        share_anew(m, &sample, wanted, linear, deltas + top->n_out);
+    const int sharing = shares_move(*m->steps);
+    mlp_average_steps(m->stepper, m->average, sharing ? &sample : NULL, m->counts, m->further,
+                      fmod(*m->steps, 16.0) == 0.0);
+    if (sharing) share_anew(m, wanted, linear, deltas + top->n_out);
     const mlp_outcome outcome = mlp_judge(top, linear, wanted);
     mlp_output_deltas(NULL, top, linear, wanted, weight, &outcome, 0, top->n_out, deltas);
-    learn_linear(m, x, sample.n, deltas);
-    mlp_average_steps(m->stepper, m->average, m->counts, m->further, fmod(*m->steps, 16.0) == 0.0);
+    learn_linear(m, x, deltas);
     return loss;
 }
 
@@ -130,12 +112,11 @@ void mlp_mixture_outputs(const mlp_mixture *m, const float *x, float *outputs)
 {
     const mlp_layer *top = top_of(m);
     int own;
-    double square;
     const double share = mlp_mixture_share(m->shares, &own);
     mlp_stepper *answers = own ? m->stepper : m->average;
-    const mlp_sample sample = list_inputs(m, x, &square);
+    const mlp_sample sample = {.values = x};
     mlp_step_outputs(answers, &sample, outputs);
-    mlp_product(m->linear, top->n_out, m->active, sample.n + 1, x, m->sums);
+    linear_sums(m, answers, x, m->sums);
     mix(m, share, mlp_step_sums(answers), m->sums, outputs);
     mlp_finish_outputs(top, outputs, 1);
 }

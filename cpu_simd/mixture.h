@@ -23,9 +23,7 @@ typedef struct {
     double *shares;             /* of the network, its average and the linear model */
     double *steps;              /* learnt so far */
     double *error;              /* of linear outputs: twice the mean loss of late, a variance */
-    int32_t *active;            /* buffers: n_in + 1 */
-    float *values;              /* n_in */
-    float *rates;               /* a layer each */
+    float *rates;               /* buffers: a layer each */
     float *sums;                /* 3 n_out */
 } mlp_mixture;
 
@@ -37,8 +35,9 @@ static inline double mlp_mixture_share(const double *shares, int *own)
     return shares[0] + shares[1];
 }
 
-/* Learns a sample, x with a 1 after its n_in inputs. Returns the network's loss times the weight;
- * if that is not finite, nothing is learnt. A rate of 0 is 0.1 min(1, sqrt(3 / (1 + |x|^2))). */
+/* Learns a sample, x with a 1 after its n_in inputs and MLP_ALIGN - 1 floats more. Returns the
+ * network's loss times the weight; if that is not finite, nothing is learnt. A rate of 0 is 0.1
+ * min(1, sqrt(3 / (1 + |x|^2))). */
 double mlp_mixture_step(const mlp_mixture *mixture, const float *x, const mlp_wanted *wanted,
                         double rate, float weight);
 

@@ -24,12 +24,3 @@ void mlp_copy_by_inputs(const mlp_layer *layer, int begin, int end, ptrdiff_t wi
                 for (ptrdiff_t i = i0; back && i < last; i++) weights[i * stride] = row[i];
             }
 }
-
-void mlp_product(const float *rows, int n_out, const int *list, int n, const float *x, float *sums)
-{
-    for (int c = 0; c < n_out; c++) sums[c] = 0.0f;
-    for (int k = 0; k < n; k++) {
-        const float *row = rows + (ptrdiff_t)list[k] * n_out;
-        for (int c = 0; c < n_out; c++) sums[c] += x[list[k]] * row[c];
-    }
-}

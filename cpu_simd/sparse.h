@@ -54,6 +54,3 @@ static inline void mlp_copy_tile(const mlp_layer *layer, int tile, float *tiles,
     mlp_copy_by_inputs(layer, mlp_tile_begin(layer, tile), mlp_tile_begin(layer, tile + 1),
                        mlp_tile_width(layer, tile), tiles + mlp_tile_offset(layer, tile), back);
 }
-
-/* sums (n_out) = the listed rows of n_out floats, times their inputs in x. */
-void mlp_product(const float *rows, int n_out, const int *list, int n, const float *x, float *sums);

@@ -210,6 +210,31 @@ static void KERNEL(step_rows)(float *w, int width, const int *list, int n, const
 #undef CALL
 }
 
+INLINE void move_columns(int vectors, float *to, const float *from, ptrdiff_t width,
+                         const int *list, int n, const float *shares)
+{
+    for (int k = 0; k < n; k++) {
+        prefetch_row(vectors, to, width, list, k, n);
+        prefetch_row(vectors, from, width, list, k, n);
+        if (shares[k] == 0.0f) continue;
+        const vf share = vf_set1(shares[k]);
+        const ptrdiff_t row = list[k] * width;
+        UNROLL for (int v = 0; v < vectors; v++)
+        {
+            const vf old = vf_load(to + row + v * VW);
+            vf_store(to + row + v * VW, vf_fma(share, vf_load(from + row + v * VW) - old, old));
+        }
+    }
+}
+
+static void KERNEL(move_rows)(float *to, const float *from, int width, const int *list, int n,
+                              const float *shares)
+{
+#define CALL(vectors) move_columns(vectors, to + c, from + c, width, list, n, shares)
+    FOR_ROW_VECTORS(width, CALL);
+#undef CALL
+}
+
 INLINE void update_columns(int vectors, float *row, const mlp_use *uses, int n, const float *d,
                            ptrdiff_t d_stride, float eta)
 {
@@ -236,5 +261,49 @@ static void KERNEL(update_rows)(float *w, int width, const mlp_uses *uses, int b
 #define CALL(vectors) update_columns(vectors, row + c, own, count, d + c, d_stride, eta)
         FOR_ROW_VECTORS(width, CALL);
 #undef CALL
+    }
+}
+
+/* The compiler makes vectors of the loops of the following two. */
+
+static void KERNEL(linear_rows)(const float *w, int width, const int *list, int n, const float *x,
+                                float *restrict sums)
+{
+    int k = 0;
+    for (int c = 0; c < width; c++) sums[c] = 0.0f;
+    for (; k + 4 <= n; k += 4) { /* four rows wait for one addition */
+        const int *j = list + k;
+        const float *a = w + (ptrdiff_t)j[0] * width, *b = w + (ptrdiff_t)j[1] * width;
+        const float *d = w + (ptrdiff_t)j[2] * width, *e = w + (ptrdiff_t)j[3] * width;
+        const float xa = x[j[0]], xb = x[j[1]], xd = x[j[2]], xe = x[j[3]];
+        for (int c = 0; c < width; c++)
+            sums[c] += (xa * a[c] + xb * b[c]) + (xd * d[c] + xe * e[c]);
+    }
+    for (; k < n; k++) {
+        const float *row = w + (ptrdiff_t)list[k] * width;
+        for (int c = 0; c < width; c++) sums[c] += x[list[k]] * row[c];
+    }
+}
+
+/* Rows that follow each other are one long vector. */
+static void KERNEL(adagrad_rows)(float *restrict w, float *restrict squares, int width,
+                                 const int *list, int n, const float *x, const float *delta,
+                                 float eta, float first, float most)
+{
+    float gradients[MLP_LINEAR_WIDTH];
+    for (int k = 0; k < n;) {
+        const ptrdiff_t begin = (ptrdiff_t)list[k] * width;
+        int m = 0;
+        do {
+            for (int c = 0; c < width; c++) gradients[m + c] = x[list[k]] * delta[c];
+            m += width;
+            k++;
+        } while (k < n && list[k] == list[k - 1] + 1 && m + width <= MLP_LINEAR_WIDTH);
+        for (int i = 0; i < m; i++) {
+            const float g = gradients[i], sum = squares[begin + i] + g * g;
+            const float capped = sum < most ? sum : most;
+            squares[begin + i] = capped;
+            w[begin + i] -= eta * g / sqrtf(capped + first);
+        }
     }
 }

@@ -102,21 +102,38 @@ static void multiply(float *values, ptrdiff_t n, double factor)
 }
 
 /* Neurons of tanh learn at a state of 0, too, so all inputs of the layer above are active. */
+static void list_inputs(const mlp_stepper *stepper, const mlp_sample *sample, int i)
+{
+    step_layer *l = &stepper->layers[i];
+    if (i == 0)
+        set_sample(stepper, sample);
+    else if (l[-1].layer->activation == MLP_RELU)
+        list_active(stepper, l);
+}
+
+static void sum_tile(const mlp_stepper *stepper, const step_layer *l, int tile)
+{
+    stepper->kernels->product_rows(l->tiles + mlp_tile_offset(l->layer, tile),
+                                   mlp_tile_width(l->layer, tile), l->active, l->n_active,
+                                   l->inputs, 1, l->sums + mlp_tile_begin(l->layer, tile));
+}
+
+static void activate(const mlp_stepper *stepper, int i)
+{
+    const step_layer *l = &stepper->layers[i];
+    const mlp_layer *layer = l->layer;
+    float *states = i + 1 == stepper->n_layers ? stepper->outputs : l[1].inputs;
+    if (l->scale != 1.0) multiply(l->sums, layer->n_out, l->scale);
+    stepper->kernels->activate[layer->activation](l->sums, 0, layer->n_out, states);
+}
+
 static void forward(const mlp_stepper *stepper, const mlp_sample *sample)
 {
-    const mlp_kernels *kernels = stepper->kernels;
-    set_sample(stepper, sample);
     for (int i = 0; i < stepper->n_layers; i++) {
         const step_layer *l = &stepper->layers[i];
-        const mlp_layer *layer = l->layer;
-        float *states = i + 1 == stepper->n_layers ? stepper->outputs : l[1].inputs;
-        if (i > 0 && l[-1].layer->activation == MLP_RELU) list_active(stepper, &stepper->layers[i]);
-        for (int tile = 0; tile < mlp_n_tiles(layer); tile++)
-            kernels->product_rows(l->tiles + mlp_tile_offset(layer, tile),
-                                  mlp_tile_width(layer, tile), l->active, l->n_active, l->inputs, 1,
-                                  l->sums + mlp_tile_begin(layer, tile));
-        if (l->scale != 1.0) multiply(l->sums, layer->n_out, l->scale);
-        kernels->activate[layer->activation](l->sums, 0, layer->n_out, states);
+        list_inputs(stepper, sample, i);
+        for (int tile = 0; tile < mlp_n_tiles(l->layer); tile++) sum_tile(stepper, l, tile);
+        activate(stepper, i);
     }
 }
 
@@ -182,29 +199,44 @@ void mlp_step_outputs(mlp_stepper *stepper, const mlp_sample *sample, float *out
 
 const float *mlp_step_sums(const mlp_stepper *stepper) { return stepper->outputs; }
 
+const int *mlp_step_inputs(const mlp_stepper *stepper, int *n)
+{
+    *n = stepper->layers[0].n_active;
+    return stepper->layers[0].active;
+}
+
+const mlp_kernels *mlp_step_kernels(const mlp_stepper *stepper) { return stepper->kernels; }
+
 /* A row moves so far in each sixteenth step, 1 - 0.99^16, and farther in the first ones. */
 static const float AVERAGED = 0.14854222f;
 static const float FIRST_STEPS = 100.0f;
 
-void mlp_average_steps(const mlp_stepper *stepper, mlp_stepper *average, float *counts,
-                       float *further, int turn)
+void mlp_average_steps(const mlp_stepper *stepper, mlp_stepper *average, const mlp_sample *sample,
+                       float *counts, float *further, int turn)
 {
     for (int i = 0; i < stepper->n_layers; i++) {
-        const step_layer *l = &stepper->layers[i];
+        const step_layer *l = &stepper->layers[i], *a = &average->layers[i];
         const mlp_layer *layer = l->layer;
+        float *shares = a->dots; /* which no step of the average needs */
+        int moved = 0;
+        if (sample) list_inputs(average, sample, i);
         for (int k = 0; k < l->n_active; k++) {
-            const int j = l->active[k];
-            if (counts[j] >= FIRST_STEPS && !turn) continue;
-            const float share = fmaxf(AVERAGED, 9.0f / (counts[j] + 10.0f));
-            counts[j] += 1.0f;
-            for (int tile = 0; tile < mlp_n_tiles(layer); tile++) {
-                const int width = mlp_tile_width(layer, tile);
-                const ptrdiff_t row = mlp_tile_offset(layer, tile) + (ptrdiff_t)j * width;
-                const float *from = l->tiles + row;
-                float *to = average->layers[i].tiles + row;
-                for (int c = 0; c < width; c++) to[c] += share * (from[c] - to[c]);
-            }
+            float *count = &counts[l->active[k]];
+            shares[k] = 0.0f;
+            if (*count >= FIRST_STEPS && !turn) continue;
+            shares[k] = fmaxf(AVERAGED, 9.0f / (*count + 10.0f));
+            *count += 1.0f;
+            moved = 1;
         }
+        for (int tile = 0; (sample || moved) && tile < mlp_n_tiles(layer); tile++) {
+            const ptrdiff_t begin = mlp_tile_offset(layer, tile);
+            if (sample) sum_tile(average, a, tile); /* which the cache keeps for the move */
+            if (moved)
+                stepper->kernels->move_rows(a->tiles + begin, l->tiles + begin,
+                                            mlp_tile_width(layer, tile), l->active, l->n_active,
+                                            shares);
+        }
+        if (sample) activate(average, i);
         if (i > 0) further += layer->n_in + 1;
         counts = further;
     }

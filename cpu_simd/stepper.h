@@ -37,12 +37,18 @@ void mlp_step_outputs(mlp_stepper *stepper, const mlp_sample *sample, float *out
 /* The sums of the output layer for the last sample. */
 const float *mlp_step_sums(const mlp_stepper *stepper);
 
-/* Moves the rows of weights of the inputs that were active in the last sample towards those of
- * `stepper`. Each averages over its last hundred steps or so: it moves in each of the first hundred
- * that it counts, and then if it is their `turn`, which should be each sixteenth. The n_in + 1
- * counts of the first layer are apart from those of the others. Weights must not have decayed. */
-void mlp_average_steps(const mlp_stepper *stepper, mlp_stepper *average, float *counts,
-                       float *further, int turn);
+/* The inputs that were not zero in the last sample, and the bias; `n` becomes how many. */
+const int *mlp_step_inputs(const mlp_stepper *stepper, int *n);
+
+const mlp_kernels *mlp_step_kernels(const mlp_stepper *stepper);
+
+/* Computes the average's outputs for a sample, if there is one, and then moves its rows of weights
+ * of the inputs that were active in the last sample of `stepper` towards those of this one. Each
+ * averages over its last hundred steps or so: it moves in each of the first hundred that it counts,
+ * and then if it is their `turn`, which should be each sixteenth. The n_in + 1 counts of the first
+ * layer are apart from those of the others. Weights must not have decayed. */
+void mlp_average_steps(const mlp_stepper *stepper, mlp_stepper *average, const mlp_sample *sample,
+                       float *counts, float *further, int turn);
 
 /* Copies the weights to a network of the same layers. */
 void mlp_store_steps(const mlp_stepper *stepper, const mlp_network *network);

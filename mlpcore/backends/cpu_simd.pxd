@@ -78,8 +78,6 @@ cdef extern from "mixture.h" nogil:
         double *shares
         double *steps
         double *error
-        int32_t *active
-        float *values
         float *rates
         float *sums
 

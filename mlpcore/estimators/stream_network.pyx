@@ -3,9 +3,9 @@
 """The network of a stream: names get inputs, labels get outputs, numbers are scaled."""
 
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize
-from cpython.dict cimport PyDict_Keys, PyDict_Values
+from cpython.dict cimport PyDict_Keys, PyDict_Next, PyDict_Values
+from cpython.ref cimport PyObject
 from libc.math cimport sqrt
-from libc.stdint cimport int32_t
 from libc.string cimport memcpy, memset
 
 cimport cython
@@ -124,7 +124,7 @@ cdef class Model:
 
     cdef CStepper stepper, average
     cdef mlp_mixture c
-    cdef float[::1] row  # the inputs of a sample, and a 1
+    cdef float[::1] row  # the inputs of a sample, and a 1, with room for a vector beyond
     cdef double[:, ::1] table  # (inputs + 1, 5): the `statistics` of each, and of the target
     cdef float[:, ::1] linear, squares, counts  # as in `mlp_mixture`, as the following
     cdef float[::1] further
@@ -132,8 +132,7 @@ cdef class Model:
     cdef double[::1] samples  # (n_out,): how many of each class were learnt
     cdef list arrays  # these seven
     cdef Py_ssize_t n_in
-    cdef int32_t[::1] active  # buffers, as the following
-    cdef float[::1] values, rates, sums
+    cdef float[::1] rates, sums  # buffers
 
     def __init__(self, network, average=None):
         n_in, *hidden, n_out = network.layer_sizes
@@ -151,19 +150,16 @@ cdef class Model:
         ]
         self.table, self.linear, self.squares, self.counts, *rest = self.arrays
         self.further, self.progress, self.samples = rest
-        self.row = np.zeros(n_in + 1, np.float32)
+        self.row = np.zeros(n_in + 16, np.float32)
         self.row[n_in] = 1.0
-        self.active = np.empty(n_in + 1, np.int32)
-        self.values, self.rates, self.sums = (
-            np.empty(n, np.float32) for n in (n_in, network.n_layers, 3 * n_out)
-        )
+        self.rates = np.empty(network.n_layers, np.float32)
+        self.sums = np.empty(3 * n_out, np.float32)
         self.c.network, self.c.stepper = &self.stepper.model.c, self.stepper.c
         self.c.average = self.average.c
         self.c.counts, self.c.further = &self.counts[0, 0], &self.further[0]
         self.c.linear, self.c.squares = &self.linear[0, 0], &self.squares[0, 0]
         self.c.shares, self.c.steps = &self.progress[0], &self.progress[STEPS]
         self.c.error = &self.progress[STEPS + 1]
-        self.c.active, self.c.values = &self.active[0], &self.values[0]
         self.c.rates, self.c.sums = &self.rates[0], &self.sums[0]
 
     cdef void take(self, Model other) noexcept:
@@ -446,12 +442,15 @@ cdef class StreamNetwork:
         """Read the numbers; return the names, as the list of the last sample if it has the same."""
         cdef Features last = self.last
         cdef dict mapping = x if type(x) is dict else dict(x)
-        cdef list names = PyDict_Keys(mapping), numbers = PyDict_Values(mapping)
+        cdef list names, numbers
         cdef Py_ssize_t k, n = 0
         cdef double total = 0.0
-        if len(names) != len(numbers):
+        allocate(sample, len(mapping))
+        if last.named and read_known(sample, mapping, last.names):
+            return last.names
+        names, numbers = PyDict_Keys(mapping), PyDict_Values(mapping)
+        if len(names) != len(numbers) or len(names) != len(mapping):
             raise TypeError("a mapping that changes")
-        allocate(sample, len(names))
         for k in range(len(names)):
             sample.values[k] = number_of(numbers[k])
             total += sample.values[k]
@@ -632,6 +631,30 @@ cdef double number_of(value) except? -1.0:
         if kind not in NUMBERS or np.ma.is_masked(value):
             raise TypeError("no real number")
     return value
+
+
+cdef bint read_known(Sample sample, dict mapping, list names) except -1:
+    """Read the numbers of a mapping with these names in their order, if that runs no Python code.
+
+    So nothing changes meanwhile, and no list is made.
+    """
+    cdef Py_ssize_t place = 0, k = 0
+    cdef PyObject *key
+    cdef PyObject *value
+    cdef double total = 0.0
+    if len(mapping) != len(names):
+        return False
+    while PyDict_Next(mapping, &place, &key, &value):
+        name, known, number = <object>key, names[k], <object>value
+        if name is not known and not (
+                type(name) is type(known) and type(name) in (str, int) and name == known):
+            return False
+        if not isinstance(number, float) and type(number) is not int:
+            return False
+        sample.values[k] = number_of(number)
+        total += sample.values[k]
+        k += 1
+    return total == total
 
 
 cdef allocate(Sample sample, Py_ssize_t n):
