@@ -2,8 +2,8 @@
 What a deformation does
 =======================
 
-Each epoch shows the network other versions of the same digits. See them, and the displacement
-field that makes them.
+Each epoch shows the network different versions of the same digits. See them, and the displacement
+fields that make them.
 """
 
 import matplotlib.pyplot as plt
@@ -16,8 +16,8 @@ backend = backends.get("cpu")
 parameters = DeformationParameters(sigma=6, alpha=36, beta=15, gamma=15)
 
 # %%
-# One image of each of five digits, undeformed and in five epochs. The seed, the epoch and the
-# number of an image decide its deformation: ask again, in any order, and it is the same.
+# One image of each of five digits, undeformed and in five epochs. The seed, the epoch and the index
+# of an image determine its deformation: ask again, in any order, and it is the same.
 indices = np.array([np.flatnonzero(data.train_labels == digit)[0] for digit in (2, 3, 4, 5, 8)])
 images, labels = data.train_images[indices], data.train_labels[indices]
 
@@ -35,10 +35,10 @@ for epoch, column in enumerate(grid.T, -1):
 plt.show()
 
 # %%
-# A pixel of the new image looks up its value somewhere else in the old one. The arrows lead from
-# there to the pixel. The elastic part is random noise, smoothed by a Gaussian of ``sigma`` pixels
-# and scaled by ``alpha``. The affine part turns or shears by up to ``beta`` degrees, and stretches
-# by up to ``gamma`` percent.
+# Each pixel of the new image takes its value from another place in the old one. The arrows lead
+# from there to the pixel. The elastic part is random noise, smoothed by a Gaussian of ``sigma``
+# pixels and scaled by ``alpha``. The affine part rotates or shears by up to ``beta`` degrees, and
+# stretches by up to ``gamma`` percent.
 parts = {
     "elastic": DeformationParameters(beta=0, gamma=0),
     "turned or sheared": DeformationParameters(alpha=0, gamma=0),

@@ -26,8 +26,8 @@ trainer = Trainer(config, data, backend)
 print("trained to the end:", trainer.run())
 
 # %%
-# The history has the metrics of each epoch. Training errors are those on the deformed digits,
-# which differ from epoch to epoch. They are harder than the digits of the test.
+# The history holds the metrics of each epoch. Training errors are measured on the deformed digits,
+# which differ from epoch to epoch. They are harder to read than the test digits.
 history = trainer.state.history
 epochs = [metrics.epoch for metrics in history]
 figure, axes = plt.subplots()
@@ -38,8 +38,8 @@ axes.legend()
 plt.show()
 
 # %%
-# `evaluate` gives the error and its 95 % interval. Networks take images row by row, in the range
-# of their settings: here [0, 1].
+# `evaluate` returns the error and its 95 % interval. Networks take images row by row, in the range
+# that they were trained with: here [0, 1].
 network = trainer.state.best
 inputs = data.as_inputs(config.input_range).test_images.reshape(-1, data.n_inputs)
 evaluation = evaluate(network, inputs, data.test_labels, backend)

@@ -3,7 +3,7 @@ How strong should a deformation be?
 ===================================
 
 Too weak, it adds little to the data; too strong, digits become unreadable. Look at strengths first.
-Then search by cross-validation, as with any other estimator of scikit-learn's.
+Then search by cross-validation, as with any other scikit-learn estimator.
 """
 
 import matplotlib.pyplot as plt
@@ -33,7 +33,7 @@ plt.show()
 
 # %%
 # A search over ``alpha`` and over the number of hidden neurons. The names of a deformation's
-# parameters begin with ``deformation__``. The processes of the search share the cores among them.
+# parameters begin with ``deformation__``. The processes of the search share the cores.
 mlp = OnlineMLPClassifier(
     learning_rate_init=0.005,
     max_iter=20,

@@ -2,8 +2,8 @@
 A stream that drifts
 ====================
 
-A stream has no end, and no test set: each sample is predicted first and learnt then. Here the
-labels mean something else from the middle on. Whoever has learnt the old meaning must learn the new
+A stream has no end and no test set: each sample is first predicted and then learned. Here the
+labels change their meaning in the middle. A learner that knows the old meaning must learn the new
 one.
 """
 
@@ -16,15 +16,15 @@ from sklearn.neural_network import MLPClassifier
 from mlpcore import StreamMLPClassifier
 
 # %%
-# Applicants for a loan, as nine numbers each. One rule decides on the first 2,000 of them, another
-# on the rest.
+# Nine numbers describe each applicant for a loan. One rule decides on the first 2,000 of them,
+# another on the rest.
 n, window = 4000, 200
 before, after = (synth.Agrawal(classification_function=k, seed=1) for k in (0, 4))
 stream = synth.ConceptDriftStream(before, after, seed=1, position=n // 2, width=100)
 
 # %%
-# ``StreamMLPClassifier`` scales numbers itself. The others are River's tree for streams that drift,
-# and scikit-learn's network, which needs scaled numbers.
+# ``StreamMLPClassifier`` scales the numbers itself. The others are River's tree for drifting
+# streams and scikit-learn's network, which needs scaled numbers.
 learners = {
     "StreamMLPClassifier": StreamMLPClassifier(),
     "adaptive Hoeffding tree": tree.HoeffdingAdaptiveTreeClassifier(seed=1),
@@ -38,7 +38,7 @@ for x, y in stream.take(n):
         learner.learn_one(x, y)
 
 # %%
-# All fall in the middle, and then recover.
+# The accuracy of all three falls in the middle, and then recovers.
 seen = np.arange(window, n + 1, window)
 figure, axes = plt.subplots()
 for name, found in hits.items():
@@ -49,4 +49,4 @@ axes.legend()
 plt.show()
 
 # %%
-# :doc:`/streams` has more streams, more learners, and what a call costs.
+# For more streams and learners, and what a call costs, see :doc:`/streams`.
