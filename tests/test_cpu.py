@@ -34,7 +34,7 @@ def test_the_environment_says_how_many(monkeypatch, value, cores):
 def test_control_groups_around_this_process(tmp_path, monkeypatch, membership, files):
     monkeypatch.setattr(cpu, "MEMBERSHIP", tmp_path / "cgroup")
     monkeypatch.setattr(cpu, "GROUPS", tmp_path)
-    monkeypatch.setattr("joblib.cpu_count", lambda: 64)
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: range(64))
     total = cpu.total_memory.__wrapped__
     assert cpu.available_cores() == 64 and total() > 5000  # where there are no such groups
     (tmp_path / "cgroup").write_text(f"{membership}\n")

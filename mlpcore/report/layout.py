@@ -143,5 +143,8 @@ def png(figure: Figure, **settings: Any) -> bytes:
         if settings:
             figure.savefig(content, format="png", **settings)
         else:  # the same picture, which `savefig` would draw twice
-            FigureCanvasAgg(figure).print_png(content)  # type: ignore[no-untyped-call]
+            quick = {"compress_level": 3}  # 6 takes twice as long for 5 % less
+            FigureCanvasAgg(figure).print_png(  # type: ignore[no-untyped-call]
+                content, pil_kwargs=quick
+            )
     return content.getvalue()

@@ -21,16 +21,15 @@ from mlpcore.commands.options import command_text, run_tool
 
 ROOT = Path(mlpcore.__file__).parents[1]
 
-#: What a command loads of packages that take long. `train` draws its figures by Matplotlib, and
-#: joblib, which counts the cores, loads asyncio.
+#: What a command loads of packages that take long. `train` draws its figures by Matplotlib.
 LOADED = {
     "--help": set(),
     "predict digit.png": {"numpy", "PIL", "cv2"},
     "read form.png": {"numpy", "PIL", "cv2", "scipy"},
-    "evaluate run --data letters": {"numpy", "PIL", "joblib", "asyncio"},
-    "train --data letters --arch 3 --epochs 1": {"numpy", "PIL", "joblib", "asyncio", "matplotlib"},
+    "evaluate run --data letters": {"numpy", "PIL"},
+    "train --data letters --arch 3 --epochs 1": {"numpy", "PIL", "matplotlib"},
 }
-HEAVY = set().union(*LOADED.values(), ["scipy.signal", "scipy.stats"])
+HEAVY = set().union(*LOADED.values(), ["scipy.signal", "joblib", "asyncio"])
 HEAVY |= {"sklearn", "pandas", "rich", "onnx", "distributed", "pooch", "requests", "torch", "river"}
 HEAVY.add("mlpcore.backends.cuda.sources")  # which parses the kernels
 
