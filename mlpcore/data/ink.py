@@ -35,6 +35,11 @@ EDGE, STROKE = 0.35, 0.5
 #: hides needs no more than the second share of what stands out from noise.
 STRONG, PATTERN = 0.5, 0.3
 
+#: Shaded ground is paler than this share of the strongest ink, and wider than strokes: than so many
+#: pixels, and this share of the longer side. So many pixels of its edge stay ink. Light ground
+#: spreads so many pixels of the reduced page.
+SHADE, SHADE_WIDTH, SHADE_SHARE, SHADE_EDGE, SPREAD = 0.6, 9, 1 / 150, 2, 3
+
 #: Noise leaves fewer pixels out of a line than this share of its length, from 3 to 7.
 HOLE = 1 / 12
 
@@ -127,16 +132,16 @@ def page_ink(grey: UInt8Array, sheet: UInt8Array | None = None) -> Ink:
     half = window // 2  # reflected, so that a dark border of the page is not taken for its ground
     around = cv2.copyMakeBorder(small, half, half, half, half, cv2.BORDER_REFLECT)
     ground = cv2.medianBlur(around, window)[half:-half, half:-half]
-    if sheet is None and _ink_is_light(small, ground):
+    lighter, darker = cv2.subtract(small, ground).max(), cv2.subtract(ground, small).max()
+    # Boxes may be lighter than tinted paper, which ink is darker than.
+    if sheet is None and lighter >= darker and _ink_is_light(small, ground):
         grey, small = 255 - grey, 255 - small
-    ink = _missing_light(grey, small, PAGE_STROKE)
-    if sheet is None:
-        some = ink[::3, ::5].ravel()
-    else:
+    ink = _missing_light(grey, small, PAGE_STROKE, SPREAD)
+    inside = slice(None) if sheet is None else sheet[::3, ::5] > 0
+    if sheet is not None:
         ink &= sheet
-        some = ink[::3, ::5][sheet[::3, ::5] > 0]
-    ground = int(np.median(some))
-    ink, some = cv2.subtract(ink, ground), cv2.subtract(some, ground)
+    ink = _without_shades(cv2.subtract(ink, int(np.median(ink[::3, ::5][inside]))))
+    some = ink[::3, ::5][inside]
     # Half of the noise is negative, and has become 0. Squared paper may have lines on a quarter.
     noise = min(np.percentile(some, 75) / 0.674, np.percentile(some, 62.5) / 0.319)
     noisy = max(MIN_INK, MIN_SIGNAL * float(noise))
@@ -145,6 +150,24 @@ def page_ink(grey: UInt8Array, sheet: UInt8Array | None = None) -> Ink:
     strong = level[level >= STRONG * np.percentile(level, 99.9)]
     threshold = round(np.clip(STROKE * np.median(strong), max(MIN_INK, PATTERN * noisy), noisy))
     return Ink(ink, threshold / 2, threshold)
+
+
+def _without_shades(ink: UInt8Array) -> UInt8Array:
+    """Ink (h, w) of strokes on shaded ground, such as that of every other row of a table.
+
+    Of the ground, whose light is the mean of what is near, only edges are left.
+    """
+    level = cv2.blur(ink, (3, 3))
+    side = max(SHADE_WIDTH, int(SHADE_SHARE * max(ink.shape)))
+    flat = cv2.inRange(level, MIN_INK // 2, int(SHADE * np.percentile(level, 99.9)))
+    flat = cv2.morphologyEx(flat, cv2.MORPH_OPEN, np.ones([side] * 2))
+    if not flat.any():
+        return ink
+    shade = cv2.morphologyEx(flat, cv2.MORPH_CLOSE, np.ones([2 * side + 1] * 2))
+    shade = cv2.erode(shade, np.ones([2 * SHADE_EDGE + 1] * 2)) > 0
+    near = [cv2.blur(np.float32(each), [4 * side + 1] * 2) for each in (level & flat, flat)]
+    ground = np.where(shade, 255 * near[0] / np.maximum(near[1], 1e-3), 0)
+    return np.clip((ink - ground) / (1 - ground / 255), 0, 255).astype(np.uint8)
 
 
 def stroke_level(inked: UInt8Array) -> float:
@@ -171,16 +194,20 @@ def _ink_is_light(grey: UInt8Array, ground: AnyArray) -> bool:
     return bool(np.sum(deviation * np.square(np.square(deviation))) > 0)  # `** 5` takes 10 times
 
 
-def _missing_light(grey: UInt8Array, small: UInt8Array, stroke: float) -> UInt8Array:
+def _missing_light(
+    grey: UInt8Array, small: UInt8Array, stroke: float, spread: int = 1
+) -> UInt8Array:
     """The share of the ground's light that each pixel (h, w) of dark ink lacks, 0 to 255.
 
     The ground is found in the reduced picture: a grey closing fills what is narrower than the
-    share `stroke` of the shorter side, and keeps the edge of a shadow.
+    share `stroke` of the shorter side, and keeps the edge of a shadow. Spread by so many pixels,
+    light ground leaves an edge of ink on darker ground beside it, as boxes on tinted paper have.
     """
     n = max(3, round(stroke * min(small.shape)))
     # Dark padding keeps a slope of light from becoming flat at the border.
     padded = cv2.copyMakeBorder(small, n, n, n, n, cv2.BORDER_CONSTANT, value=0)
     closed = cv2.morphologyEx(padded, cv2.MORPH_CLOSE, np.ones((n, n), np.uint8))[n:-n, n:-n]
+    closed = cv2.dilate(closed, np.ones((spread, spread)))
     ground = cv2.resize(closed, grey.shape[::-1], interpolation=cv2.INTER_LINEAR)
     light = cv2.max(ground, max(1, int(DARKEST * ground.max())))
     return cv2.divide(cv2.subtract(ground, grey), light, scale=255)

@@ -58,8 +58,8 @@ EVEN, EQUAL, PLACED, EXPLAINED = 0.1, 0.2, 0.75, 0.6
 #: The height of a place as a share of its width, and the least of a tick.
 HIGH, LOWEST = 1.3, 0.08
 
-#: Combs are so many pixels away from boxes.
-APART = 6
+#: Combs are further away from boxes than this share of a side, which may be the width of a line.
+APART = 0.25
 
 
 def find_quads(dark: UInt8Array) -> tuple[Float64Array, float]:
@@ -252,7 +252,8 @@ def _comb_places(ink: Ink, boxes: AnyArray) -> AnyArray:
     """The places (n, 4) of combs outside of boxes, without ticks and base lines."""
     dark = ink.strokes
     for left, top, right, bottom in boxes.tolist():
-        dark[max(0, top - APART) : bottom + APART, max(0, left - APART) : right + APART] = 0
+        apart = round(APART * min(right - left, bottom - top))
+        dark[max(0, top - apart) : bottom + apart, max(0, left - apart) : right + apart] = 0
     narrowest = max(MIN_SIDE, round(NARROWEST * max(dark.shape)))
     base = find_lines(dark, FEWEST * narrowest, len(dark) + 1)  # no upright ones
     found: list[Box] = []

@@ -23,6 +23,10 @@ GAP, OFFSET, ALIKE = 0.8, 0.35, 0.75
 #: alike than facing sides to the height of its row, or the width of its column, is another.
 UNLIKE = 0.6
 
+#: A wider gap than that beside it, by so much of a side, parts groups of boxes, unless neighbours
+#: across from it have it, too.
+EVEN = 0.15
+
 #: A lattice has so many boxes, and this share of its places. What so large a share of a row and of
 #: a column has, the others have, too.
 FEW, HALF = 4, 0.5
@@ -32,6 +36,9 @@ REACH, LONG = 0.1, 0.25
 
 #: The share of a side that shows a line, inside of a lattice and beyond it.
 DRAWN, CLEAR = 0.5, 0.75
+
+#: So many boxes tell whether the lines of a lattice are seen.
+SOME = 20
 
 #: A box is another's place if this share of it is.
 TAKEN = 0.25
@@ -87,9 +94,10 @@ def find_lattices(quads: Float64Array) -> list[Lattice]:
     if not n:
         return []
     after = np.full((2, n + 1), n)  # to the right and below; n for none
+    gaps = np.full((2, n + 1), np.inf)  # to these, as shares of a side
     for k in (0, 1):
-        own, other = _links(quads, k).T
-        after[k, own] = other
+        (own, other), gap = _links(quads, k)
+        after[k, own], gaps[k, own] = other, gap
     before = np.full_like(after, n)
     for k in (0, 1):
         before[k, after[k]] = np.arange(n + 1)
@@ -102,11 +110,16 @@ def find_lattices(quads: Float64Array) -> list[Lattice]:
         # Two boxes that lost the line between them have no neighbours above and below.
         square = np.zeros(len(own), bool)
         for way in (after, before):
-            beside = way[1 - k, other]
-            square |= (beside < n) & (beside == after[k, way[1 - k, own]])
+            beside, also = way[1 - k, other], way[1 - k, own]
+            square |= (
+                (beside < n)
+                & (beside == after[k, also])
+                & (np.abs(gaps[k, own] - gaps[k, also]) < EVEN)
+            )
         ratio = sides[own, k] / sides[other, k]
         ratio = np.minimum(ratio, 1 / ratio)
-        linked = square | (ratio > UNLIKE)
+        usual = np.minimum(gaps[k, before[k, own]], gaps[k, other])
+        linked = square | ((ratio > UNLIKE) & (gaps[k, own] < usual + EVEN))
         pairs.append(np.stack([own, other], axis=1)[linked])
         weights.append(np.where(square, 1.0, 3 - ratio)[linked])
         for one, next_one in pairs[k].tolist():
@@ -133,10 +146,10 @@ def find_lattices(quads: Float64Array) -> list[Lattice]:
     return sorted(lattices, key=lambda lattice: -len(lattice.members))
 
 
-def _links(quads: Float64Array, axis: int) -> AnyArray:
-    """The pairs (n, 2) of neighbours from left to right (axis 0) or from top to bottom (1).
+def _links(quads: Float64Array, axis: int) -> tuple[AnyArray, Float64Array]:
+    """The pairs (2, n) of neighbours from left to right (axis 0) or from top to bottom (1).
 
-    Their facing sides are nearest to each other.
+    Their facing sides are nearest to each other. The gaps (n,) between these are shares of a side.
     """
     ends = [quads[:, corners] for corners in FACING[axis]]
     own, other = (each.mean(axis=1) for each in ends)
@@ -147,8 +160,9 @@ def _links(quads: Float64Array, axis: int) -> AnyArray:
     k = np.arange(len(quads))
     linked = (back[nearest] == k) & (nearest != k) & (shorter > ALIKE * longer)
     linked &= apart[:, 1 - axis] <= OFFSET * shorter
-    linked &= apart[:, axis] <= GAP * np.minimum(shorter, _sides(quads)[:, axis])
-    return np.stack([k, nearest], axis=1)[linked]
+    side = np.minimum(shorter, _sides(quads)[:, axis])
+    linked &= apart[:, axis] <= GAP * side
+    return np.stack([k, nearest])[:, linked], (apart[:, axis] / side)[linked]
 
 
 def _sides(quads: Float64Array) -> Float64Array:
@@ -237,13 +251,15 @@ def _completed(
     found: BoolArray = np.zeros(grid.shape[:2], bool)
     at = tuple((lattice.places + margins).T)
     found[at], grid[at] = True, own
-    there, free = found | _on_page(grid, page), np.ones_like(found)
+    there, whole, free = found | _on_page(grid, page), np.ones_like(found), np.ones_like(found)
     grid = np.rint(np.where(there[..., None], grid, 0)).astype(int)
-    others = painted(np.delete(boxes, lattice.members, axis=0), page.shape) > 0
+    others = painted(np.delete(boxes, lattice.members, axis=0), page.shape)
     shares = np.where(found[..., None], np.ones(4), 0)
     for place in zip(*np.nonzero(there & ~found)):
         left, top, right, bottom = grid[place].clip(0, page.shape[::-1] * 2)
-        free[place] = np.mean(others[top:bottom, left:right]) < TAKEN
+        inside = others[top:bottom, left:right]
+        whole[place] = np.mean(inside != np.median(inside)) < TAKEN  # in one box, or in none
+        free[place] = np.mean(inside > 0) < TAKEN
         shares[place] = _drawn(Box(left, top, right, bottom), lines, page)
     found |= there & free & (shares.min(axis=2) >= CLEAR)
     window = []
@@ -259,14 +275,31 @@ def _completed(
             if max(sums) == -np.inf:
                 raise _other_shape(shape, numbers)
             window.append(slice(int(np.argmax(sums)), int(np.argmax(sums)) + number))
-    grid, found, there, free, shares = (
-        each[tuple(window)] for each in (grid, found, there, free, shares)
+    grid, found, there, whole, free, shares = (
+        each[tuple(window)] for each in (grid, found, there, whole, free, shares)
     )
     n_drawn = np.sum(shares >= DRAWN, axis=2)
     most = (found.mean(axis=0) >= HALF) & (found.mean(axis=1, keepdims=True) >= HALF)
-    found |= there & (known | (n_drawn == 4) | (free & (most | (n_drawn == 3))))
+    # Where lines are seen at all, a box shows one of the sides that it shares with no other.
+    alone = ~_shared(grid, found, len(lines) - len(page))
+    some = boxes[lattice.members[:: len(own) // SOME + 1]]
+    seen = np.median([_drawn(Box(*box), lines, page) for box in some.tolist()]) >= LONG
+    shown = np.where(alone, shares, 0).max(axis=2) >= DRAWN
+    shown |= ~alone.any(axis=2) | ~seen
+    likely = free & shown & (most | (n_drawn == 3))
+    found |= there & (known | (whole & (n_drawn == 4)) | likely)
     ends = np.clip(grid[found], 0, page.shape[::-1] * 2).tolist()
     return [Cell(Box(*each), seen) for each, seen in zip(ends, (n_drawn[found] == 4).tolist())]
+
+
+def _shared(grid: AnyArray, found: BoolArray, most: int) -> BoolArray:
+    """Which sides (h, w, 4) of places lie next to a box that was found, at most so far away."""
+    shared = np.zeros(grid.shape, bool)
+    for axis, (begin, end) in enumerate(((1, 3), (0, 2))):
+        places, boxes, sides = (np.moveaxis(each, axis, 0) for each in (grid, found, shared))
+        near = places[1:, :, begin] - places[:-1, :, end] <= most
+        sides[1:, :, begin], sides[:-1, :, end] = boxes[:-1] & near, boxes[1:] & near
+    return shared
 
 
 def _other_shape(shape: tuple[int, int], numbers: tuple[int | None, int | None]) -> InputError:
@@ -315,4 +348,5 @@ def _drawn(box: Box, lines: UInt8Array, page: UInt8Array) -> list[float]:
     rows, columns = (slice(each.start + reach, each.stop + reach) for each in box.slices)
     upright = [lines[rows, x : x + 2 * reach] for x in (box.left, box.right)]
     level = [lines[y : y + 2 * reach, columns].T for y in (box.top, box.bottom)]
-    return [float(each.any(axis=1).mean()) if each.size else 0.0 for each in (*upright, *level)]
+    sides = upright[0], level[0], upright[1], level[1]
+    return [float(each.any(axis=1).mean()) if each.size else 0.0 for each in sides]

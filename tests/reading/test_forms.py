@@ -294,6 +294,38 @@ def test_lines_paler_than_ink(depth, layout):
     assert [each.answer for each in found.digits] == list(range(10)) * 6
 
 
+@pytest.mark.parametrize("shade", [150, 205])
+@pytest.mark.parametrize("is_paper", [False, True])
+def test_shaded_rows_and_white_boxes_on_tinted_paper(shade, is_paper):
+    """The boxes of every other row are darker than paper, or all lighter and without lines."""
+    layout = {"box": (60, 50), "gap": (20, 16) if is_paper else (0, 0)}
+    ink, centres = form(CLEAR * 4, 10, np.random.default_rng(1), **layout)
+    image = np.full(ink.shape, shade if is_paper else 245.0)
+    for k, (x, y) in enumerate(centres.astype(int)):
+        image[y - 25 : y + 25, x - 30 : x + 30] = 245 if is_paper or k // 10 % 2 else shade
+    if is_paper:
+        ink -= form([None] * 40, 10, np.random.default_rng(1), **layout)[0]
+    found = read(noisy(image + (40 - image) * ink, np.random.default_rng(2), 3), NETWORK)
+    check_places(found, centres, 10)
+    assert [each.answer for each in found.digits] == list(range(10)) * 4
+
+
+@pytest.mark.parametrize("line, height, angle", [(2, 70, 0), (2, 60, 2), (4, 70, 0)])
+def test_groups_of_boxes_have_no_boxes_between_them(line, height, angle):
+    """Rows of groups of unlike lengths, half a box apart, and rows that end before others."""
+    groups = [(2, 2, 4), (4, 4, 2), (10,), (3, 3), (6,), (10,)]
+    sheet, rng = np.zeros((7 * height + 120, 700)), np.random.default_rng(1)
+    for row, lengths in enumerate(groups):
+        left = 0
+        for n in lengths:
+            boxes, _ = form(CLEAR[:n], n, rng, box=(50, 44), line=line)
+            put(sheet, boxes, left, row * height)
+            left += 50 * n + 27
+    found = read(scan(rotated(sheet, angle)), NETWORK).text.replace("?", "")
+    words = [" ".join("0123456789"[:n] for n in lengths) for lengths in groups]
+    assert found == "\n".join(words)
+
+
 def test_a_dark_head_around_a_box_is_no_writing_across_a_form():
     ink, centres, columns = page(empty=range(6, 24))
     ink[5:45, 10:-10] = 1
