@@ -21,6 +21,7 @@ from mlpcore.data.ink import (
 )
 from mlpcore.reading.boxes import in_lines, quantile
 from mlpcore.reading.segmentation import UNKNOWN, Field, marks_of_line, number_field
+from mlpcore.typing import UInt8Array
 
 #: The ink of a stroke is more than this share of the way from the ground to its middle. With much
 #: less, the two lines of a steep hook become one.
@@ -45,6 +46,14 @@ PALE = 0.5
 #: Neighbours share this part of the lower one's height, and are at most so many heights apart.
 BESIDE, NEAR = 0.4, 2.5
 
+#: Shares of the usual height: pieces of printed lines are at most so thin, unless they are so long,
+#: and together as long as the third for level lines and the fourth for upright ones. Pieces are so
+#: many times as wide as thick. A line keeps so far from the middle of digits, as a share of theirs.
+THIN, LONG, LEVEL, UPRIGHT, FLATTER, MIDDLE = 0.15, 2.5, 1.0, 0.25, 1.5, 0.25
+
+#: The steps of a printed line's angle, and how oblique it is at most, in radians.
+TURN, SKEW = 0.003, 0.04
+
 #: Ink that is nearer to a digit, in heights, is no mark, but a piece of it that broke off.
 APART = 0.1
 
@@ -64,7 +73,7 @@ def number_fields(ink: Ink) -> list[list[Field]]:
     upright = cv2.morphologyEx(rules, cv2.MORPH_OPEN, np.ones((length, 1), np.uint8))
     if cv2.connectedComponents(upright)[0] <= FEW_RULES:
         rules &= ~upright
-    components = find_components(without_lines(dark, rules))
+    components = find_components(_without_frame(without_lines(dark, rules), bool(rules.any())))
     digits, others, height = _digits(ink, components)
     if not digits:
         return []
@@ -86,6 +95,61 @@ def number_fields(ink: Ink) -> list[list[Field]]:
             fields.append(number_field(ink, components, groups, height, seen))
         found.append([field for field in fields if field.segments or field.marks])
     return [line for line in found if line]
+
+
+def _without_frame(dark: UInt8Array, is_ruled: bool) -> UInt8Array:
+    """A black and white page (h, w) without the frame of a number, or what is left of it.
+
+    Upright lines are looked for if there are level ones, and where a page `is_ruled`.
+    """
+    rest = _without_rules(dark, LEVEL)
+    if not is_ruled and (rest == dark).all():
+        return dark
+    return np.ascontiguousarray(_without_rules(np.ascontiguousarray(rest.T), UPRIGHT, True).T)
+
+
+def _without_rules(dark: UInt8Array, least: float, at_ends: bool = False) -> UInt8Array:
+    """A page (h, w) without printed level lines, whose pieces together have a least length.
+
+    The pieces are flat and lie on one straight line, which crosses no digit in its middle. On a
+    page turned upright, with digits side by side from top to bottom, a line is `at_ends` of them.
+    """
+    components = find_components(dark)
+    left, top, right, bottom = np.array(components.boxes).T
+    width, height = right - left, bottom - top
+    high = width if at_ends else height
+    large = high[1:][high[1:] >= MIN_HEIGHT]
+    if not large.size:
+        return dark
+    usual = quantile(large, large, 0.5)
+    flat = (height <= THIN * usual) & (width >= FLATTER * height)
+    digits = (high >= LOWEST * usual) & (np.maximum(width, height) <= HIGHEST * usual)
+    digits[0] = flat[0] = False  # the ground
+    left, top, right, bottom = np.array(components.boxes)[digits].T
+    pieces = 255 * components.mask(np.flatnonzero(flat).tolist()).astype(np.uint8)
+    pieces |= find_lines(dark, round(LONG * usual), len(dark) + 1)
+    edges = pieces & ~np.roll(pieces, 1, 0)
+    angles = np.pi / 2 - SKEW, np.pi / 2 + SKEW
+    found = cv2.HoughLines(edges, 1, TURN, round(least * usual), None, 0, 0, *angles)
+    y, x = np.ogrid[: len(dark), : dark.shape[1]]
+    drawn = np.zeros_like(dark)
+    for distance, angle in [] if found is None else found[:, 0].tolist():
+        below = y - (distance - x * np.cos(angle)) / np.sin(angle)
+        near = np.abs(below) <= THIN * usual
+        thick = np.count_nonzero(pieces * near, axis=0)
+        pieces[near] = 0
+        if np.count_nonzero(thick) < least * usual:
+            continue
+        at = (distance - (left + right) / 2 * np.cos(angle)) / np.sin(angle)
+        other = ~flat[digits] | (np.abs(2 * at - top - bottom) > 2 * THIN * usual)
+        inside = np.minimum(at - top, bottom - at) > MIDDLE * (bottom - top)
+        sides = np.unique((2 * at > top + bottom)[other])
+        if inside[other].any() or (at_ends and len(sides) != 1):
+            continue
+        beyond = np.bincount(components.labels[~near], minlength=len(components.boxes))
+        band = (below >= -1.5) & (below <= np.percentile(thick[thick > 0], 75) + 0.5)
+        drawn |= dark * (band | (beyond[components.labels] == 0))
+    return without_lines(dark, drawn)
 
 
 def _digits(ink: Ink, components: Components) -> tuple[list[int], list[int], float]:

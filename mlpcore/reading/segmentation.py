@@ -42,7 +42,7 @@ DIRT = 0.15
 
 #: How many digits beside a mark tell the line of writing, how far they may be, in heights, and
 #: how far the middle of a mark may be below them.
-NEIGHBOURS, FAR, BELOW = 4, 3.0, 0.3
+NEIGHBOURS, FAR, BELOW = 4, 1.0, 0.3
 
 #: How much the network's probability counts beside shape and distance. All these constants were
 #: fitted to 500 numbers of MNIST's training digits.
