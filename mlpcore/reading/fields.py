@@ -125,12 +125,11 @@ def _row(values: dict[str, list[list[ReadDigit]]]) -> dict[str, str]:
 
 
 def _text(lines: Sequence[Sequence[ReadDigit]]) -> str:
-    """The digits of lines, without the empty boxes at the ends; ``_`` is one between digits."""
-    texts = [
-        "".join(" " * each.begins_number + each.text.removesuffix("?") for each in line).strip("_ ")
-        for line in lines
-    ]
-    return " ".join(filter(None, texts))
+    """The digits of lines, with ``_`` for each empty box; nothing if all are empty."""
+    if all(each.answer is None for line in lines for each in line):
+        return ""
+    texts = ["".join(" " * each.begins_number + each.text for each in line) for line in lines]
+    return " ".join(text.replace("?", "").strip() for text in texts if text)
 
 
 def _is_in(field: Sequence[float], digit: ReadDigit, to_sample: Float64Array) -> bool:

@@ -155,7 +155,9 @@ def _levelled(grey: UInt8Array, sheet: UInt8Array | None, factor: int = 1) -> Le
     quads, angle = found[is_pale]
     fit = fits[is_pale] or _fit(*find_quads(_joined(ink.strokes)), grey.shape)
     if fit is None:
-        matrix, bend = _turning(angle if len(quads) >= FEW else _skew(ink.values)), None
+        few = len(quads) < FEW
+        matrix = _turning(_skew(ink.values)) if few else _squared(quads, _turning(angle))
+        bend = None
     else:
         matrix, bend = fit
     corners = _corners(matrix, grey.shape)
@@ -258,6 +260,18 @@ def _fit(
     nodes = smooth.reshape(*lattice.shape, 4, 2)[:, :, [[0, 1], [3, 2]]].transpose(0, 2, 1, 3, 4)
     nodes = nodes.reshape(2 * len(y), 2 * len(x), 2)
     return matrix, _Bend(x.ravel(), y.ravel(), nodes, places[:, [0, 2]].reshape(-1, 4))
+
+
+def _squared(quads: Float64Array, turning: Float64Array) -> Float64Array:
+    """A map (3, 3), mended so that boxes are upright and those at their right level with them."""
+    level = _moved(turning, quads)
+    right = np.array([1e-9, 0.0])
+    for lattice in find_lattices(level):
+        same_row = np.diff(lattice.places[:, 0]) == 0
+        right += np.diff(level[lattice.members].mean(axis=1), axis=0)[same_row].sum(axis=0)
+    down = np.sum(level[:, 2:] - level[:, 1::-1], axis=(0, 1))
+    skewed = np.stack([right / np.linalg.norm(right), down / np.linalg.norm(down)], axis=1)
+    return np.vstack([np.linalg.inv(skewed) @ turning[:2], [0, 0, 1]])
 
 
 def _ends(lattice: Lattice, quads: Float64Array) -> tuple[list[Float64Array], float]:

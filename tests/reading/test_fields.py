@@ -69,9 +69,11 @@ def test_a_record_of_each_page(boxed, angle, scale):
     doubtful = found.pop("in doubt").split("; ")
     wanted = {"date": LABELS[:3], "number": LABELS[3:7], "amount": LABELS[4:8]}
     assert list(found) == list(FIELDS[boxed])
-    wrong = [name for name in found if found[name] != "".join(map(str, wanted[name]))]
+    first = {"date": "_"}  # an empty box keeps its place
+    texts = {name: first.get(name, "") + "".join(map(str, wanted[name])) for name in found}
+    wrong = [name for name in found if found[name] != texts[name]]
     assert set(wrong) <= set(doubtful) and len(wrong) <= 1
-    assert {len(text) for text in found.values()} <= {3, 4}
+    assert {len(text) for text in found.values()} == {4}
 
 
 def test_a_box_that_is_missing_moves_no_other():
