@@ -3,7 +3,7 @@
 #include <math.h>
 
 /* AdaGrad's rate, what keeps it finite at first, and the cap: it falls to 0.01 at the least. */
-static const float LINEAR_RATE = 0.1f, FIRST_SQUARE = 0.1f, MOST_SQUARES = 100.0f;
+static const float LINEAR_RATE = 0.2f, FIRST_SQUARE = 0.1f, MOST_SQUARES = 400.0f;
 
 /* The shares move in each of the first 200 steps, then in each fourth, and after 1,000 in each
  * eighth, because that asks the average for its outputs. */
@@ -12,9 +12,9 @@ static int shares_move(double steps)
     return steps <= 200.0 || fmod(steps, steps <= 1000.0 ? 4.0 : 8.0) == 0.0;
 }
 
-/* Of the shares, so much is distributed anew in each step. A probability counts as this at least.
- */
-static const double REDISTRIBUTED = 0.005, LEAST_PROBABILITY = 1e-4;
+/* A probability counts by this power, and as this at least. Of the shares, so much is distributed
+ * anew in each step. */
+static const double MIXING_RATE = 0.5, LEAST_PROBABILITY = 1e-4, REDISTRIBUTED = 0.005;
 
 /* The greatest eta w (1 + |x|^2) of a weight w above 1. It changes the answer to a sample x by so
  * much that the error grows: 2 / (p (1 - p)) is 8 for a softmax of two classes of probability p =
@@ -47,7 +47,7 @@ static void learn_linear(const mlp_mixture *m, const float *x, const float *delt
 static double probability(const mlp_mixture *m, double loss)
 {
     if (top_of(m)->activation == MLP_LINEAR) loss /= *m->error + 1e-30; /* by Huber's density */
-    const double p = mlp_exponential(-loss);
+    const double p = mlp_exponential(-MIXING_RATE * loss);
     return p > LEAST_PROBABILITY ? p : LEAST_PROBABILITY;
 }
 

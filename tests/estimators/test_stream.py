@@ -153,11 +153,11 @@ class Oracle:
             losses, (own, _, linear) = zip(*(huber(each - target) for each in outputs))
             found = [np.exp(-loss[0] / (self.error + 1e-30)) for loss in losses]
         if sharing:
-            self.shares *= np.maximum(found, 1e-4)
+            self.shares *= np.maximum(np.sqrt(found), 1e-4)
             self.shares = 0.995 * self.shares / self.shares.sum() + 0.005 / 3
         gradient = w * np.outer(linear, states[0])
-        self.squares = np.minimum(self.squares + gradient**2, 100)
-        self.linear -= 0.1 * gradient / (self.squares + 0.1) ** 0.5
+        self.squares = np.minimum(self.squares + gradient**2, 400)
+        self.linear -= 0.2 * gradient / (self.squares + 0.1) ** 0.5
         delta = w * own
         for i in reversed(range(len(self.layers))):
             below = (delta @ self.layers[i])[:-1]
