@@ -309,12 +309,13 @@ class Components(NamedTuple):
     areas: AnyArray
 
     def inside(self, rim: float) -> list[int]:
-        """The components that are not only along the border, by this share of each side.
+        """The components that are not only along the border, by this share of the shorter side.
 
         Others are rests of a line along which somebody cut, or of a neighbour.
         """
-        (height, width), (y, x) = self.labels.shape, (int(rim * n) for n in self.labels.shape)
-        counts = np.bincount(self.labels[y : height - y, x : width - x].ravel())
+        height, width = self.labels.shape
+        rim = int(rim * min(height, width))
+        counts = np.bincount(self.labels[rim : height - rim, rim : width - rim].ravel())
         return (1 + np.flatnonzero(counts[1:])).tolist()
 
     def without_dirt(self, numbers: Sequence[int]) -> list[int]:

@@ -37,7 +37,7 @@ LOW, LOWEST = 0.45, 0.3
 #: share of those of its boxes, and in the other direction; if these are as few, that of all.
 NUMBERS, SHORT, ALIKE = 0.25, 4, 0.8
 
-#: More pieces side by side are a printed word.
+#: More pieces side by side are a printed word, in one of several boxes.
 MAX_PIECES = 6
 
 #: The doubt about pieces side by side that are read as one digit.
@@ -88,7 +88,7 @@ def page_fields(ink: Ink, found: Sequence[Cell]) -> list[list[Field]]:
             alike = filled & np.all((ratio > ALIKE) & (ALIKE * ratio < 1), axis=1)
             among = several[alike if alike.sum() >= SHORT else filled]
         numbers[column] = among.size and among.mean() >= NUMBERS
-    fields = [_field(*each, usual) for each in zip(cells, numbers)]
+    fields = [_field(*each, usual, len(cells) == 1) for each in zip(cells, numbers)]
     fields = [f if cell.seen else f._replace(doubt=1.0) for f, cell in zip(fields, found)]
     return [[fields[k] for k in line] for line in in_lines(boxes)]
 
@@ -127,15 +127,15 @@ def _with_marks(cell: _Content, usual: float) -> _Content:
     return cell._replace(pieces=[], marks={pieces[0]: mark if mark == "-" else UNKNOWN})
 
 
-def _field(cell: _Content, holds_numbers: bool, usual: float) -> Field:
-    """The content of a cell, on the page."""
+def _field(cell: _Content, holds_numbers: bool, usual: float, alone: bool) -> Field:
+    """The content of a cell, which may be the page's only one, on the page."""
     box, groups, components = cell.box, cell.groups, cell.components
     left, top = box.left + MARGIN, box.top + MARGIN
 
     def on_page(place: Box) -> Box:
         return Box.of_size(place.left + left, place.top + top, place.width, place.height)
 
-    if len(groups) > MAX_PIECES:
+    if len(groups) > MAX_PIECES and not alone:
         return Field(box, 0, [], [(UNKNOWN, box)])
     if holds_numbers and groups:
         for k in set(cell.pieces).difference(*groups):  # such as the bar of a 5
