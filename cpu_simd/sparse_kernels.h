@@ -269,17 +269,8 @@ static void KERNEL(update_rows)(float *w, int width, const mlp_uses *uses, int b
 static void KERNEL(linear_rows)(const float *w, int width, const int *list, int n, const float *x,
                                 float *restrict sums)
 {
-    int k = 0;
     for (int c = 0; c < width; c++) sums[c] = 0.0f;
-    for (; k + 4 <= n; k += 4) { /* four rows wait for one addition */
-        const int *j = list + k;
-        const float *a = w + (ptrdiff_t)j[0] * width, *b = w + (ptrdiff_t)j[1] * width;
-        const float *d = w + (ptrdiff_t)j[2] * width, *e = w + (ptrdiff_t)j[3] * width;
-        const float xa = x[j[0]], xb = x[j[1]], xd = x[j[2]], xe = x[j[3]];
-        for (int c = 0; c < width; c++)
-            sums[c] += (xa * a[c] + xb * b[c]) + (xd * d[c] + xe * e[c]);
-    }
-    for (; k < n; k++) {
+    for (int k = 0; k < n; k++) {
         const float *row = w + (ptrdiff_t)list[k] * width;
         for (int c = 0; c < width; c++) sums[c] += x[list[k]] * row[c];
     }
