@@ -44,9 +44,9 @@ DIRT = 0.15
 #: how far the middle of a mark may be below them.
 NEIGHBOURS, FAR, BELOW = 4, 1.0, 0.3
 
-#: How much the network's probability counts beside shape and distance. All these constants were
-#: fitted to 500 numbers of MNIST's training digits.
-NETWORK = 6.0
+#: How much the network's probability counts compared with shape and distance. The other constants
+#: were fitted to 500 numbers of MNIST's training digits, this one to other people's numbers, too.
+NETWORK = 3.0
 
 #: A digit is made of so many parts at most.
 MAX_PARTS = 8
