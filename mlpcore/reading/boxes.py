@@ -22,9 +22,8 @@ MIN_SIDE = 10
 FILLED, STRAIGHT, OPPOSITE = 0.6, 0.85, 0.7
 
 #: Shares of a small box's side: a line is longer than the first. What is thicker than the second is
-#: no line, so that the hole in a 0 is no box. A box whose side is below the third is a gap between
-#: two lines.
-LINE, THICK, SMALLEST = 0.9, 0.15, 0.5
+#: no line, but a bar or writing. A box whose side is below the third is a gap between two lines.
+LINE, THICK, SMALLEST = 0.9, 0.35, 0.5
 
 #: Small boxes are those that cover this share of the area of all.
 SMALL = 0.1

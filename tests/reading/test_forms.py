@@ -311,7 +311,8 @@ def test_shaded_rows_and_white_boxes_on_tinted_paper(shade, is_paper):
 
 
 @pytest.mark.parametrize(
-    "line, height, longest, lean", [(2, 60, 10, 0), (4, 70, 10, 0), (2, 90, 7, 0.12)]
+    "line, height, longest, lean",
+    [(2, 60, 10, 0), (4, 70, 10, 0), (10, 70, 10, 0), (2, 90, 7, 0.12)],
 )
 def test_groups_of_boxes_have_no_boxes_between_them(line, height, longest, lean):
     """Rows of groups of unlike lengths, half a box apart, and rows that end before others."""
