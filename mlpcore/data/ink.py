@@ -37,8 +37,8 @@ STRONG, PATTERN = 0.5, 0.3
 
 #: Shaded ground is paler than this share of the strongest ink, and wider than strokes: than so many
 #: pixels, and this share of the longer side. So many pixels of its edge stay ink. Light ground
-#: spreads so many pixels of the reduced page.
-SHADE, SHADE_WIDTH, SHADE_SHARE, SHADE_EDGE, SPREAD = 0.6, 9, 1 / 150, 2, 3
+#: spreads over at most so many pixels of the reduced page.
+SHADE, SHADE_WIDTH, SHADE_SHARE, SHADE_EDGE, SPREAD = 0.6, 9, 1 / 150, 2, 5
 
 #: Noise leaves fewer pixels out of a line than this share of its length, from 3 to 7.
 HOLE = 1 / 12
@@ -136,7 +136,8 @@ def page_ink(grey: UInt8Array, sheet: UInt8Array | None = None) -> Ink:
     # Boxes may be lighter than tinted paper, which ink is darker than.
     if sheet is None and lighter >= darker and _ink_is_light(small, ground):
         grey, small = 255 - grey, 255 - small
-    ink = _missing_light(grey, small, PAGE_STROKE, SPREAD)
+    spread = min(SPREAD, 1 + 2 * round(len(grey) / len(small)))
+    ink = _missing_light(grey, small, PAGE_STROKE, spread)
     inside = slice(None) if sheet is None else sheet[::3, ::5] > 0
     if sheet is not None:
         ink &= sheet

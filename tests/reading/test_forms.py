@@ -294,7 +294,7 @@ def test_lines_paler_than_ink(depth, layout):
     assert [each.answer for each in found.digits] == list(range(10)) * 6
 
 
-@pytest.mark.parametrize("shade", [150, 205])
+@pytest.mark.parametrize("shade", [150, 205, 225])
 @pytest.mark.parametrize("is_paper", [False, True])
 def test_shaded_rows_and_white_boxes_on_tinted_paper(shade, is_paper):
     """The boxes of every other row are darker than paper, or all lighter and without lines."""
