@@ -40,6 +40,11 @@ STRONG, PATTERN = 0.5, 0.3
 #: spreads over at most so many pixels of the reduced page.
 SHADE, SHADE_WIDTH, SHADE_SHARE, SHADE_EDGE, SPREAD = 0.6, 9, 1 / 150, 2, 5
 
+#: So large a share of shade is in squares that shade and what is written on it fill, as strokes of
+#: a pale pen do not. Their side is the second number times the root of the page's longer side,
+#: because larger pages are finer scans, and also larger sheets.
+FILLED, SQUARE = 0.75, 0.7
+
 #: Noise leaves fewer pixels out of a line than this share of its length, from 3 to 7.
 HOLE = 1 / 12
 
@@ -164,6 +169,11 @@ def _without_shades(ink: UInt8Array) -> UInt8Array:
     flat = cv2.morphologyEx(flat, cv2.MORPH_OPEN, np.ones([side] * 2))
     if not flat.any():
         return ink
+    square = np.ones([int(SQUARE * max(ink.shape) ** 0.5)] * 2)
+    filled = cv2.morphologyEx(cv2.inRange(level, MIN_INK // 2, 255), cv2.MORPH_OPEN, square)
+    components = find_components(flat)
+    inside = np.bincount(components.labels[filled > 0], minlength=len(components.boxes))
+    flat *= components.mask(np.flatnonzero(inside > FILLED * components.areas).tolist())
     shade = cv2.morphologyEx(flat, cv2.MORPH_CLOSE, np.ones([2 * side + 1] * 2))
     shade = cv2.erode(shade, np.ones([2 * SHADE_EDGE + 1] * 2)) > 0
     near = [cv2.blur(np.float32(each), [4 * side + 1] * 2) for each in (level & flat, flat)]

@@ -63,11 +63,13 @@ NUMBER_GAP = 1.0
 
 def number_fields(ink: Ink) -> list[list[Field]]:
     """The numbers on a page, in lines from the top, each from left to right."""
-    inked = ink.values[ink.values > ink.threshold]
+    rows, columns = ink.values.shape
+    rules = find_lines(ink.strokes, round(LEVEL_RULE * columns), rows + 1)  # no upright ones
+    inked = ink.values[ink.strokes > rules]  # the pen may be much paler than printed lines
     if inked.size:
         threshold = max(ink.threshold, round(STROKE * stroke_level(inked)))
         ink = ink._replace(threshold=threshold, edge=threshold / 2)
-    dark, (rows, columns) = ink.strokes, ink.values.shape
+    dark = ink.strokes
     length = round(UPRIGHT_RULE * rows)
     rules = find_lines(dark, round(LEVEL_RULE * columns), length)
     upright = cv2.morphologyEx(rules, cv2.MORPH_OPEN, np.ones((length, 1), np.uint8))

@@ -176,6 +176,16 @@ def test_digits_on_a_ruled_line_are_no_comb():
     assert not read(on_paper(sheet, np.random.default_rng(0)), NETWORK).boxed
 
 
+def test_a_pen_paler_than_printed_lines():
+    ink, lines = np.zeros((420, 700)), np.zeros((420, 700))
+    for k, digit in enumerate(CLEAR[:9]):
+        put(ink, written(digit, 45), 120 + k % 3 * 150, 50 + k // 3 * 120)
+        lines[110 + k // 3 * 120 :][:4] = 1
+    image = np.minimum(245 - 65 * ink, 245 - 225 * lines)
+    found = read(noisy(image, np.random.default_rng(0), 3), NETWORK)
+    assert found.text.replace("?", "").replace(" ", "") == "012\n345\n678"
+
+
 @pytest.mark.parametrize("begin, share", [(0, 1.0), (0, 0.6), (30, 1.0)])
 def test_a_frame_around_a_number_is_no_ink(begin, share):
     """Open at the left, with lines of which a copy left pieces, or whole; digits stand on it."""
