@@ -38,7 +38,7 @@ STRONG, PATTERN = 0.5, 0.3
 #: Shaded ground is paler than this share of the strongest ink, and wider than strokes: than so many
 #: pixels, and this share of the longer side. So many pixels of its edge stay ink. Light ground
 #: spreads over at most so many pixels of the reduced page.
-SHADE, SHADE_WIDTH, SHADE_SHARE, SHADE_EDGE, SPREAD = 0.6, 9, 1 / 150, 2, 5
+SHADE, SHADE_WIDTH, SHADE_SHARE, SHADE_EDGE, SPREAD = 0.6, 9, 1 / 150, 3, 5
 
 #: So large a share of shade is in squares that shade and what is written on it fill, as strokes of
 #: a pale pen do not. Their side is the second number times the root of the page's longer side,

@@ -307,18 +307,20 @@ def test_a_broad_pen_paler_than_lines(pen):
 
 
 @pytest.mark.parametrize("shade", [150, 205, 225])
-@pytest.mark.parametrize("is_paper", [False, True])
-def test_shaded_rows_and_white_boxes_on_tinted_paper(shade, is_paper):
+@pytest.mark.parametrize("is_paper, scale, angle", [(False, 1, 0), (True, 1, 0), (True, 2, -3)])
+def test_shaded_rows_and_white_boxes_on_tinted_paper(shade, is_paper, scale, angle):
     """The boxes of every other row are darker than paper, or all lighter and without lines."""
-    layout = {"box": (60, 50), "gap": (20, 16) if is_paper else (0, 0)}
+    box, gap = np.array([(60, 50), (20, 16) if is_paper else (0, 0)]) * scale
+    layout = {"box": tuple(box), "gap": tuple(gap)}
     ink, centres = form(CLEAR * 4, 10, np.random.default_rng(1), **layout)
     image = np.full(ink.shape, shade if is_paper else 245.0)
-    for k, (x, y) in enumerate(centres.astype(int)):
-        image[y - 25 : y + 25, x - 30 : x + 30] = 245 if is_paper or k // 10 % 2 else shade
+    for k, (x, y) in enumerate(np.rint(centres - box / 2).astype(int)):
+        image[y : y + box[1], x : x + box[0]] = 245 if is_paper or k // 10 % 2 else shade
     if is_paper:
         ink -= form([None] * 40, 10, np.random.default_rng(1), **layout)[0]
-    found = read(noisy(image + (40 - image) * ink, np.random.default_rng(2), 3), NETWORK)
-    check_places(found, centres, 10)
+    image = rotated(image + (40 - image) * ink, angle, shade)
+    found = read(noisy(image, np.random.default_rng(2), 3), NETWORK)
+    check_places(found, turned_points(centres, ink.shape, angle), 10)
     assert [each.answer for each in found.digits] == list(range(10)) * 4
 
 
