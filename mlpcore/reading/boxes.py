@@ -134,7 +134,10 @@ def drawn_boxes(ink: Ink, known: AnyArray, is_pale: bool) -> AnyArray:
         Whether lines are looked for that are paler than what is written.
     """
     dark = ink.pale if is_pale else ink.strokes
-    first = known if len(known) else _rectangles(dark)
+    first = known
+    if not len(known):  # frames around boxes would tell a wrong size
+        first = _rectangles(dark)
+        first = first[_n_held(first, first, dark.shape) < 2]
     if not len(first):
         return _comb_places(ink, first)
     sides = first[:, 2:] - first[:, :2]

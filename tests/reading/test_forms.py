@@ -344,6 +344,21 @@ def test_groups_of_boxes_have_no_boxes_between_them(line, height, longest, lean)
     assert found == "\n".join(words)
 
 
+def test_frames_around_small_and_large_boxes():
+    """Cards, each with a row of small boxes of thin lines and one of large boxes of thick ones."""
+    page = np.full((800, 1300), 250, np.uint8)
+    for top, left in np.ndindex(3, 2):
+        card = page[40 + 250 * top :, 40 + 620 * left :]
+        for y, x, side, n, line in ((25, 30, 37, 6, 2), (115, 30, 68, 3, 4)):
+            row = card[y : y + side + line, x : x + n * side + line]
+            row[:line] = row[-line:] = 20
+            for k in range(n + 1):
+                row[:, k * side : k * side + line] = 20
+        frame = card[:213, :583]
+        frame[:3] = frame[-3:] = frame[:, :3] = frame[:, -3:] = 20
+    assert len(read(page, NETWORK).digits) == 6 * 9
+
+
 def test_a_dark_head_around_a_box_is_no_writing_across_a_form():
     ink, centres, columns = page(empty=range(6, 24))
     ink[5:45, 10:-10] = 1
