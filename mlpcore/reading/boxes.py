@@ -139,7 +139,7 @@ def drawn_boxes(ink: Ink, known: AnyArray, is_pale: bool) -> AnyArray:
         first = _rectangles(dark)
         first = first[_n_held(first, first, dark.shape) < 2]
     if not len(first):
-        return _comb_places(ink, first)
+        return _combs_alone(ink, is_pale)
     sides = first[:, 2:] - first[:, :2]
     if len(known):
         width, height = np.median(sides, axis=0)
@@ -160,8 +160,14 @@ def drawn_boxes(ink: Ink, known: AnyArray, is_pale: bool) -> AnyArray:
     is_taken = painted(boxes, dark.shape)[_middles(known)] > 0
     boxes = np.concatenate([boxes, known[~is_taken]])
     if not len(boxes) or _are_crossed(boxes, without_lines(ink.strokes, lines), side):
-        return _comb_places(ink, first[:0])
+        return _combs_alone(ink, is_pale)
     return np.concatenate([boxes, _comb_places(ink, boxes)])
+
+
+def _combs_alone(ink: Ink, is_pale: bool) -> AnyArray:
+    """The places (n, 4) of combs on a page without boxes; none where paler lines are looked for."""
+    none = np.zeros((0, 4), int)
+    return none if is_pale else _comb_places(ink, none)
 
 
 def _rectangles(dark: UInt8Array) -> AnyArray:
