@@ -29,7 +29,6 @@ ALIKE, NEAR, ROUNDS = 0.8, 0.4, 4
 #: far from it, in pixels, they may be.
 FEATURES, AGREE, TOLERANCE = 4000, 30, 4.0
 
-
 #: The columns of a table of pages that are no fields.
 COLUMNS = FILE, DOUBT = "file", "in doubt"
 
