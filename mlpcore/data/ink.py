@@ -35,14 +35,14 @@ EDGE, STROKE = 0.35, 0.5
 #: hides needs no more than the second share of what stands out from noise.
 STRONG, PATTERN = 0.5, 0.3
 
-#: Shaded ground is paler than this share of the strongest ink, and wider than strokes: than so many
-#: pixels, and this share of the longer side. So many pixels of its edge stay ink. Light ground
-#: spreads over at most so many pixels of the reduced page.
+#: Shaded ground is paler than the share SHADE of the strongest ink. It is wider than strokes, at
+#: least SHADE_WIDTH pixels and SHADE_SHARE of the longer side. SHADE_EDGE pixels of its edge stay
+#: ink. Light ground spreads over at most SPREAD pixels of the reduced page.
 SHADE, SHADE_WIDTH, SHADE_SHARE, SHADE_EDGE, SPREAD = 0.6, 9, 1 / 150, 3, 5
 
-#: So large a share of shade is in squares that shade and what is written on it fill, as strokes of
-#: a pale pen do not. Their side is the second number times the root of the page's longer side,
-#: because larger pages are finer scans, and also larger sheets.
+#: Squares that shade and the writing on it fill cover at least the share FILLED of the shade. They
+#: cover less of the strokes of a pale pen. Their side is SQUARE times the root of the page's longer
+#: side, because larger pages are finer scans, and also larger sheets.
 FILLED, SQUARE = 0.75, 0.7
 
 #: Noise leaves fewer pixels out of a line than this share of its length, from 3 to 7.

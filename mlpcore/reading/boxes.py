@@ -135,7 +135,7 @@ def drawn_boxes(ink: Ink, known: AnyArray, is_pale: bool) -> AnyArray:
     """
     dark = ink.pale if is_pale else ink.strokes
     first = known
-    if not len(known):  # frames around boxes would tell a wrong size
+    if not len(known):  # a frame around boxes has another size
         first = _rectangles(dark)
         first = first[_n_held(first, first, dark.shape) < 2]
     if not len(first):

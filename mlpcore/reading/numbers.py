@@ -46,15 +46,16 @@ PALE = 0.5
 #: Neighbours share this part of the lower one's height, and are at most so many heights apart.
 BESIDE, NEAR = 0.4, 2.5
 
-#: Shares of the usual height: pieces of printed lines are at most so thin, unless they are so long,
-#: and together as long as the third for level lines and the fourth for upright ones. Pieces are so
-#: many times as wide as thick. A line keeps so far from the middle of digits, as a share of theirs.
+#: Shares of the usual height of digits. A piece of a printed line is at most THIN high, or at least
+#: LONG wide, and FLATTER times as wide as high. Together, the pieces of a level line are at least
+#: LEVEL long, and those of an upright one UPRIGHT. Lines stay outside of the middle of digits, from
+#: MIDDLE of a digit's own height to as much below its top.
 THIN, LONG, LEVEL, UPRIGHT, FLATTER, MIDDLE = 0.15, 2.5, 1.0, 0.25, 1.5, 0.25
 
 #: The steps of a printed line's angle, and how oblique it is at most, in radians.
 TURN, SKEW = 0.003, 0.04
 
-#: So many lines are looked at, the strongest first: noise lies on thousands.
+#: The number of lines that are tried, the strongest first. Noise lies on thousands.
 MOST_LINES = 500
 
 #: Ink that is nearer to a digit, in heights, is no mark, but a piece of it that broke off.
