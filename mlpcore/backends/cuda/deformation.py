@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from mlpcore.backends.arguments import GRID, IMAGES_PER_GRID, TAPS, noise_shape
+from mlpcore.backends.arguments import GRID, IMAGES_PER_GRID, noise_shape
 from mlpcore.backends.cuda.driver import CudaDriver
 from mlpcore.backends.cuda.launch import CU, Launch, ceil_div, launch
 from mlpcore.backends.cuda.memory import DeviceArray
@@ -15,11 +15,6 @@ from mlpcore.backends.deforming import EpochFields
 #: Grids deformed at a time; fewer where their noise would have more floats than this.
 GRIDS_AT_A_TIME = 32
 NOISE_FLOATS = 1 << 26
-
-
-def _is_small(taps_shape: tuple[int, int]) -> bool:
-    """Says whether shared memory holds the weights of all pixels."""
-    return taps_shape[0] == 1 and taps_shape[1] <= TAPS
 
 
 def deform(
@@ -73,8 +68,7 @@ class FieldMemory:
         rows, columns = noise_shape(height, width, taps_shape)
         field_rows, field_columns = GRID * height, GRID * width
         size = 2 * max(rows * columns, field_rows * field_columns)
-        small = _is_small(taps_shape)
-        middle = 2 * (field_rows * columns if small else rows * field_columns)
+        middle = 2 * max(field_rows * columns, rows * field_columns)
         grids = (first + n - 1) // IMAGES_PER_GRID - first // IMAGES_PER_GRID + 1
         grids = min(grids, GRIDS_AT_A_TIME, max(1, NOISE_FLOATS // size))
         lengths = grids * size, grids * middle
@@ -89,7 +83,6 @@ class FieldMemory:
         """The fields (n_grids, 2, 10 h, 10 w) of grids `first_grid` and on, in reserved memory."""
         noise, middle = (array.address for array in self.arrays)
         rows, columns = noise_shape(height, width, fields.taps.shape)
-        out_rows, out_columns = GRID * height, GRID * width
         (key0, key1), (cell, n_taps), n = fields.key, fields.taps.shape, 2 * n_grids
         drawn = launch(
             "noise_kernel",
@@ -102,25 +95,17 @@ class FieldMemory:
             columns=columns,
             noise=noise,
         )
-        weights = {"taps": fields.taps.address, "cell": cell, "n_taps": n_taps}
-        across = ceil_div(out_columns, CU.ROWS_X), ceil_div(out_rows, CU.ROWS_Y), n
-        if _is_small(fields.taps.shape):
-            down = ceil_div(columns, CU.COLUMNS_X), ceil_div(out_rows, CU.COLUMNS_ROWS), n
-            values = weights | {"noise": noise, "middle": middle, "columns": columns}
-            values |= {"field": noise, "alpha": fields.alpha}
-            return [
-                drawn,
-                launch("convolve_columns_kernel", down, **values, rows=rows),
-                launch("convolve_rows_kernel", across, **values, rows=out_rows),
-            ]
-        along = ceil_div(out_columns, CU.ROWS_X), ceil_div(rows, CU.ROWS_Y), n
-        values = weights | {"source": noise, "out": middle, "down": 0, "alpha": 1.0}
-        values |= {"in_rows": rows, "in_columns": columns}
-        values |= {"out_rows": rows, "out_columns": out_columns}
-        first = launch("convolve_cells_kernel", along, **values)
-        values |= {"source": middle, "out": noise, "down": 1, "alpha": fields.alpha}
-        values |= {"in_columns": out_columns, "out_rows": out_rows}
-        return [drawn, first, launch("convolve_cells_kernel", across, **values)]
+        launches, values = [drawn], {"source": noise, "out": middle, "alpha": 1.0}
+        values |= {"taps": fields.taps.address, "cell": cell, "n_taps": n_taps}
+        # Rows come first where there are fewer of them before the columns, as in the C kernels.
+        for down in (True, False) if cell == 1 else (False, True):
+            values |= {"down": down, "in_rows": rows, "in_columns": columns}
+            rows, columns = (GRID * height, columns) if down else (rows, GRID * width)
+            values |= {"out_rows": rows, "out_columns": columns}
+            grid = ceil_div(columns, CU.CONVOLVE_X), ceil_div(rows, CU.CONVOLVE_Y), n
+            launches.append(launch("convolve_kernel", grid, **values))
+            values |= {"source": middle, "out": noise, "alpha": fields.alpha}
+        return launches
 
     def launches(
         self,
