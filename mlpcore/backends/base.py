@@ -110,13 +110,12 @@ class Backend(Deforming):
         images: BackendArray,
         labels: BackendArray,
         taps_shape: tuple[int, int],
-        n_samples: int,
     ) -> None:
         """Allocates the other memory of an epoch, so that no run fails midway.
 
         `images` (n, h, w) and their labels are all, or those of a segment that are handed over in
-        the same memory, of `n_samples` in all; a Gaussian of this shape deforms them. A device with
-        too little memory raises an InputError. A CPU allocates nothing.
+        the same memory; a Gaussian of this shape deforms them. A device with too little memory
+        raises an InputError. A CPU allocates nothing.
         """
 
     # ---- the network -----------------------------------------------------------------
@@ -141,9 +140,9 @@ class Backend(Deforming):
             As `load` and `put` gave them: images (n, n_in), labels (n,) uint8. For a network of
             a loss of `OF_TARGETS`, which CPUs alone train, they are targets (n, n_out) float32.
         order
-            (m,) int32, the image of each step, for example from `permutation`. A CPU backend reads
-            `order`, `labels` and `sample_weight` before the first step. What is written to them
-            later has no effect.
+            (m,) int32, the image of each step, for example from `mlpcore.philox.permutation`. A CPU
+            backend reads `order`, `labels` and `sample_weight` before the first step. What is
+            written to them later has no effect.
         learning_rate
             eta in w -= eta dE/dw, E being the network's loss; one for all layers, or one for
             each.

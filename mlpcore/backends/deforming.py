@@ -16,7 +16,6 @@ from mlpcore.backends.arguments import (
     GRID,
     IMAGES_PER_GRID,
     MAX_ALPHA,
-    MAX_IMAGES,
     MAX_SIGMA,
     MAX_TAPS,
     Shape,
@@ -119,22 +118,6 @@ class Deforming(ABC):
 
     # ---- what an epoch draws at random -----------------------------------------------
     # NumPy draws here. A device that holds the data draws the same numbers itself.
-
-    def permutation(
-        self, n: int, seed: int, epoch: int, out: BackendArray | None = None
-    ) -> BackendArray:
-        """The order, (n,) int32, in which an epoch presents n images: `philox.permutation`.
-
-        The result is `out` if given, else a new array where `put` would have put it.
-        """
-        check_whole("n", n, 0, MAX_IMAGES)
-        check_place(epoch, 0, n)
-        out = self._output(out, (n,), np.int32)
-        self._permutation(n, seed, epoch, out)
-        return out
-
-    def _permutation(self, n: int, seed: int, epoch: int, out: BackendArray) -> None:
-        out[...] = philox.permutation(n, seed, epoch)
 
     def affine_maps(
         self,

@@ -232,12 +232,14 @@ class ArraySource(Source):
         if not self._stay:
             images, labels = self._shown, self._taken_labels
         taps = gaussian_taps(self._deformation.sigma)
-        self._backend.reserve(network, images, labels, taps.shape, self.n_samples)
+        self._backend.reserve(network, images, labels, taps.shape)
 
     def begin(self, epoch: int) -> None:
         """Draws the order."""
         if self._single_pass is None:
-            self._backend.permutation(self.n_samples, self._seed, epoch, out=self._order)
+            self._order = None  # freed before more is taken
+            order = philox.permutation(self.n_samples, self._seed, epoch)
+            self._order = self._backend.put(order)
 
     def segment(self, epoch: int, begin: int, end: int) -> Segment:
         """All images and the part of the order, or else the images that it names, deformed.

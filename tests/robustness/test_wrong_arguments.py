@@ -149,7 +149,6 @@ def right_calls(sizes, n, seed):
         "train ": steps | {"sample_weight": weights},
         "predict": {"images": images},
         "count_errors": samples,
-        "permutation": {"n": n} | place,
         "affine_maps": {"labels": labels, "angles": np.full(256, 0.2), "scale": 0.1} | place,
         "fields": smooth | place | at,
         "deform_by": affine | {"background": -1.0, "displacement": floats(n, 2, 5, 4)},

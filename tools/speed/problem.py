@@ -8,7 +8,7 @@ from typing import TypeAlias
 
 import numpy as np
 
-from mlpcore import backends
+from mlpcore import backends, philox
 from mlpcore.backends.base import Backend
 from mlpcore.data.dataset import Dataset
 from mlpcore.data.pixels import BACKGROUNDS
@@ -107,7 +107,7 @@ def make_problem(
         trainer.state.network,
         inputs,
         labels,
-        order=trainer.backend.permutation(len(inputs), config.seed, 1),
+        order=philox.permutation(len(inputs), config.seed, 1),
         # A step changes a neuron's sum by about rate * width of its error; above 2 the sum would
         # grow, and rounding errors with it.
         rate=min(config.learning_rate, 2 / max(trainer.state.network.layer_sizes)),

@@ -35,9 +35,6 @@ from mlpcore.network import Network
 from mlpcore.network.activation import OF_TARGETS
 from mlpcore.typing import AnyArray, BackendArray, DTypeLike, Float32Array, Float64Array
 
-#: The host sorts more images faster than a device, which compares all pairs.
-MOST_RANKED = 2**20
-
 #: Where the weights are while a network trains, the faster schedule first.
 SCHEDULES = ("resident", "streaming")
 
@@ -70,7 +67,6 @@ class CudaBackend(Backend):
         #: Why the last network streams although its schedule is resident.
         self.notice: str | None = None
         self.driver = driver
-        self._keys: DeviceArray | None = None
         self._memory = FieldMemory(driver)
 
     @property
@@ -121,13 +117,11 @@ class CudaBackend(Backend):
         images: DeviceArray,
         labels: DeviceArray,
         taps_shape: tuple[int, int],
-        n_samples: int,
     ) -> None:
         n, height, width = images.shape
         if images.nbytes == 0:
             return
         self._memory.reserve(height, width, taps_shape, IMAGES_PER_GRID - 1, n)
-        self._sort_keys(min(n_samples, MOST_RANKED))
         with self.driver.active():
             network.reserve(images, labels)
 
@@ -229,21 +223,6 @@ class CudaBackend(Backend):
         return result
 
     # ---- what an epoch draws at random -------------------------------------------------
-
-    def _permutation(self, n: int, seed: int, epoch: int, out: DeviceArray) -> None:
-        if n > MOST_RANKED:
-            out.set(philox.permutation(n, seed, epoch))
-        elif n:
-            keys, (key0, key1) = self._sort_keys(n).address, philox.split_seed(seed)
-            drawn = for_each("order_keys_kernel", n, key0=key0, key1=key1, epoch=epoch, keys=keys)
-            self._run([drawn, for_each("rank_kernel", n, keys=keys, order=out.address)])
-
-    def _sort_keys(self, n: int) -> DeviceArray:
-        """Room for the sort keys of n images, kept for the next epoch."""
-        if self._keys is None or len(self._keys) < n:
-            self._keys = None  # freed before more is taken
-            self._keys = DeviceArray(self.driver, (n,), np.uint64)
-        return self._keys
 
     def _affine_maps(
         self,
