@@ -206,13 +206,6 @@ def test_what_cannot_be_used_is_refused_before_anything_runs(name, call, message
     assert bits(network) == before
 
 
-def test_nothing_of_a_backend_can_be_changed(backend):
-    """C relies on the number of threads, the block and the instruction set."""
-    for name in ("name", "threads", "schedule"):
-        with pytest.raises(AttributeError):
-            setattr(backend, name, getattr(backend, name))
-
-
 def test_no_more_threads_than_cores(monkeypatch):
     """More would wait for a core at every barrier."""
     monkeypatch.setattr(simd, "_at_most_cores", AT_MOST_CORES)

@@ -72,16 +72,6 @@ def test_rates_that_change_in_a_list_are_those_of_the_call(cpu_name):
     assert bits(stepper.network) == before
 
 
-def test_arrays_that_are_not_aligned(cpu_name):
-    backend, network, results = backends.get(cpu_name), Network((6, 5, 3), 1), []
-    (images, labels, order), weights = training_set((6, 5, 3), 9), uniform(2, 9) + 2
-    for move in (np.copy, misaligned):
-        data = move(images), labels, move(order), 0.1
-        got, _ = trained(backend, network, *data, sample_weight=move(weights))
-        results.append((bits(got), backend.predict(network, move(images)).tolist()))
-    assert results[0] == results[1]
-
-
 def test_images_in_any_place(cpu_name):
     """Not aligned, between bytes of records, where the result goes, or one image before that."""
     backend, images = backends.get(cpu_name), uniform(1, 7, 6, 5)

@@ -14,7 +14,6 @@ from mlpcore import backends
 from mlpcore.backends.simd import SCHEDULES, SimdBackend
 from mlpcore.network import Network
 from mlpcore.network.activation import BINARY, HUBER
-from mlpcore.network.architecture import PRESETS
 from oracle import (
     CASES,
     EPSILON,
@@ -40,7 +39,6 @@ ON_DEVICES = [("cuda", "streaming"), ("cuda-emulated", "streaming"), ("cuda-emul
 COMMON, LIMITS = CASES["two hidden layers"]
 
 every_engine = pytest.mark.parametrize(("name", "how"), ON_CPUS + ON_DEVICES)
-every_schedule = pytest.mark.parametrize("schedule", SCHEDULES)
 
 
 def engines(name, how, counts=(2,), block=32):
@@ -77,13 +75,6 @@ def test_it_is_the_oracles(reference, name, how, problem, block, count):
     """With the same bits by any number of threads, and however the samples are cut into calls."""
     counts = (1,) if name == "reference" else (1, count)  # it rounds at the end of a call
     check_training(reference, problem, *engines(name, how, counts, block))
-
-
-@every_schedule
-def test_net1_is_the_oracles(reference, schedule):
-    """A block of samples and a rest, by the widest instruction set."""
-    problem = Problem((841, *PRESETS["net1"], 10), 36, 4, 1e-3, -1.0, zeros=0.8)
-    check_training(reference, problem, SimdBackend(SIMD[-1], 2, schedule, packed_from=0))
 
 
 @pytest.mark.parametrize(
@@ -161,34 +152,6 @@ def test_what_is_not_finite_is_seen(name, how, kind, place, value):
         assert np.isnan(result.loss)
 
 
-def test_an_infinite_weight_of_an_inactive_input_stays_unseen(simd_name):
-    """The dense pass multiplies it with zero, which gives NaN; the sparse pass does not."""
-    problem = Problem((150, 300, 10), 20, 5, 0.001, None, 1.0, 1.0, *RELU, zeros=0.7)
-    network, (images, labels, order, _) = problem.network(), problem.samples()
-    images[:, 7], network.weights[0][:, 7] = 0, np.inf
-    for engine in engines(simd_name, "sparse") + engines(simd_name, "steps"):
-        assert np.isfinite(trained(engine, network, images, labels, order, 0.001)[1].loss)
-
-
-# ---- weights of samples --------------------------------------------------------------------
-
-FULL = Problem((150, 300, 140, 10), 40, 3, 1e-3, zeros=0.5)
-
-
-@every_schedule
-def test_a_power_of_two_for_all_is_that_factor_of_the_rate(simd_name, schedule):
-    """To the bit: it rounds nothing. Weight 1 is no weight."""
-    problem = FULL._replace(activation="relu" if schedule == "sparse" else "tanh")
-    network, (*data, _) = problem.network(), problem.samples()
-    (engine,) = engines(simd_name, schedule)
-    plain, wanted = trained(engine, network, *data, 1e-3)
-    for weight in (1.0, 4.0, 2.0**-20):
-        more = {"sample_weight": np.full(problem.n, weight, np.float32)}
-        got, result = trained(engine, network, *data, np.float32(1e-3) / weight, **more)
-        assert bits(got) == bits(plain) and result.errors == wanted.errors
-        assert result.loss == pytest.approx(weight * wanted.loss, rel=1e-12)
-
-
 # ---- calls ---------------------------------------------------------------------------------
 
 
@@ -246,10 +209,3 @@ def test_neurons_of_tanh_learn_from_a_state_of_zero(simd_name, reference):
     got, _ = trained(*engines(simd_name, "steps", (1,)), network, *data, 0.1)
     np.testing.assert_allclose(got.weights[0], expected.weights[0], rtol=0, atol=32 * EPSILON)
     assert np.abs(got.weights[0]).min() > 0
-
-
-def test_a_sample_whose_loss_is_not_finite_is_not_learnt(simd_name):
-    network, images = Network((20, 30, 3), 1, *TANH), np.full((1, 20), np.nan, np.float32)
-    data = images, np.zeros(1, np.uint8), np.zeros(1, np.int32)
-    got, result = trained(*engines(simd_name, "steps", (1,)), network, *data, 0.1)
-    assert np.isnan(result.loss) and bits(got) == bits(network)

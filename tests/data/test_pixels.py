@@ -5,7 +5,7 @@ import pytest
 from scipy.ndimage import label, map_coordinates
 
 from mlpcore import dataset
-from mlpcore.data.pixels import PixelSpec, scale, to_range
+from mlpcore.data.pixels import PixelSpec
 from mlpcore.data.strokes import draw_strokes
 
 CLASSES = tuple(range(10))
@@ -18,17 +18,6 @@ def add_strokes(images, *arguments):
     result = images.copy()
     result[numbers] = drawn
     return result
-
-
-def test_values_and_ranges():
-    values = scale(np.arange(256, dtype=np.uint8), 0, 255)
-    assert values.dtype == np.float32 and values[0] == -1 and values[255] == 1
-    np.testing.assert_allclose(values, np.arange(256) / 127.5 - 1, rtol=0, atol=6e-8)
-    assert to_range(values, "signed") is values
-    unit = to_range(values, "unit")
-    assert unit.dtype == np.float32 and unit[0] == 0 and unit[255] == 1
-    # Those of `scale` are off by up to 6e-8; half of that, and the rounding of the sum.
-    np.testing.assert_allclose(unit, np.arange(256) / 255, rtol=0, atol=9e-8)
 
 
 @pytest.mark.parametrize("shape", [(0, 3, 3), (4, 1, 12), (3, 12, 5), (5, 7, 7)])

@@ -28,13 +28,13 @@ from mlpcore.deformation.parameters import IDENTITY
 from mlpcore.deformation.values import background_of
 from mlpcore.estimators import base
 from mlpcore.estimators.base import FIRST_PARTIAL_EPOCH, WEIGHTS_PER_THREAD
-from mlpcore.estimators.fitting import Plateau, still_falls
+from mlpcore.estimators.fitting import Plateau
 from mlpcore.estimators.validation import Samples
 from mlpcore.network import Network
 from mlpcore.network.activation import A, B
 from mlpcore.training.trainer import Observer, Trainer
 from small_classifiers import DEFORMATION, DEFORMED, MODERN, SHAPE, SHORT, X, Y, make_mlp, same
-from small_runs import BACKENDS, DATA, make_config, same_weights
+from small_runs import DATA, make_config, same_weights
 
 OTHER_RATES = {"target": 1.5, "learning_rate_ratio": 2.0}
 
@@ -116,17 +116,6 @@ def test_partial_fit_is_a_pass_in_the_order_given(settings, weights):
     assert same_weights(mlp.network_, network)
     assert mlp.loss_curve_ == pytest.approx(losses, rel=1e-5)  # kept to six digits
     assert mlp.target_ == target
-
-
-@pytest.mark.parametrize("name", BACKENDS)
-def test_every_backend_trains_and_predicts(name):
-    """As the oracle does, to 1e-4: 40 steps, each rounding outputs of 1 some ten times."""
-
-    def outputs(backend):
-        mlp = make_mlp(backend=backend, max_iter=1, **DEFORMED).fit(X[:20], Y[:20])
-        return mlp.partial_fit(X[20:40], Y[20:40]).decision_function(X[:50])
-
-    np.testing.assert_allclose(outputs(name), outputs("reference"), atol=1e-4)
 
 
 @pytest.mark.parametrize("settings, outputs", [({}, "tanh"), (MODERN, "softmax")])
@@ -268,7 +257,7 @@ def test_class_weights_are_weights_of_samples(class_weight):
     assert same(make_mlp(class_weight={}).fit(X, Y, np.ones(230, int)), make_mlp().fit(X, Y))
     parts = make_mlp(class_weight={1: 2}).partial_fit(X, Y, [0, 1, 2])
     assert same(parts, make_mlp().partial_fit(X, Y, [0, 1, 2], np.where(Y == 1, 2, 1)))
-    weights = np.random.default_rng(3).choice([0.0, 0.5, 1.0, 3.0], 230)  # whose ratios matter
+    weights = np.arange(230) % 4 / 2  # whose ratios matter
     both = make_mlp(class_weight=class_weight).fit(X, labels, 64 * weights)
     assert same(both, make_mlp().fit(X, labels, weights.astype(np.float32) * expected))
 
@@ -380,12 +369,3 @@ def test_warnings(call, words):
     assert {each.filename for each in caught} == ({__file__} if words else set())
     texts = "\n".join(f"{each.category.__name__}: {each.message}" for each in caught)
     assert re.search(words, texts, re.MULTILINE)
-
-
-def test_when_the_loss_still_falls():
-    """By a tenth of the first one, in the second half of the learning, which rates measure."""
-    losses = [1.0, 0.9, 0.5, 0.45]
-    assert still_falls(losses, [1.0] * 4, 1.0)
-    assert not still_falls(losses, [0.1, 0.1, 1.0, 0.1], 1.0)
-    assert not still_falls(losses, [1.0] * 4, 5.0)
-    assert not still_falls(losses[:1], [1.0], 1.0)

@@ -130,7 +130,6 @@ CALLS = [
     (part(X, Y, [1]), "^classes holds 1 class: expected"),
     (part(X, Y, [0, 1]), r"^y holds 2: expected one of \[0, 1\]"),
     (lambda: part(X[:1], Y[:1])().partial_fit(np.full((1, 35), np.nan), Y[:1]), "NaN"),
-    (lambda: part(X[:1], Y[:1])().partial_fit(X[:1], [7]), r"^y holds 7: expected one of"),
     (part(X[:20], Y[:20], learning_rate_init=3e38), "^training diverged"),
     (part(1e25 * X, Y, weights=np.arange(230)), "^training diverged"),
     (fit(MANY[:, None] / 600, MANY % 257), "^y holds 257 classes"),
@@ -146,7 +145,6 @@ CALLS = [
     (fit(X, "text"), "^y is 'text': expected an array"),
     (deform(np.ma.masked_less(IMAGES, 0)), "^X holds masked values: expected none"),
     (again(X, Y + 1), r"^y holds 3: expected one of \[0, 1, 2\]"),
-    (again(X, Y, hidden_layer_sizes=4), r"\(35, 4, 3\)"),
     (fit(-254 * np.abs(X), Y, **DEFORMED), "^X holds -254: expected images in"),
     (lambda: StreamMLPClassifier(classes=range(256)).learn_one([1.0], "one more"), "at most 256"),
     (lambda: StreamMLPClassifier().learn_many(X, Y), "^X is .*: expected a pandas.DataFrame"),
@@ -167,8 +165,6 @@ CALLS = [
         (numbers(X[:n, :2], X[:n, 0], method=method), "^y holds 1 numbers a sample: expected 2")
         for n, method in ((230, "fit"), (5, "partial_fit"))
     ),
-    (numbers([1], [math.nan]), "^y holds NaN"),
-    (numbers([1], ["1"]), "^y has the type"),
     (
         numbers(1e200 * X[:, 0].astype(float), method="fit"),
         r"^y holds .*e\+.*: expected numbers up to 1e\+140",

@@ -197,15 +197,12 @@ def test_it_learns_as_a_program_in_float64(kind, settings, hidden, rate, steps):
         if step:
             found = [*model.predict_proba_one(x).values()] if labels else model.predict_one(x)
             np.testing.assert_allclose(found, oracle.predict(x), rtol=0, atol=1e-5)
-        w = float(rng.choice([0, 0.5, 1]))
+        # With the last weight a step would be unstable, so it is lowered.
+        w = float(rng.choice([0, 0.5, 1, 30], p=[0.3, 0.3, 0.39, 0.01]))
         model.learn_one(x, y, w)
         seen[y] += 1
         balance = seen.sum() / (np.sum(seen > 0) * seen[y]) if "class_weight" in settings else 1
         oracle.learn(x, y, w * balance)
-
-
-def test_the_seed_decides():
-    assert predictions(learnt(seed=1)) == predictions(learnt(seed=1)) != predictions(learnt())
 
 
 def test_before_the_first_sample_nothing_or_the_declared_labels_are_known():
@@ -290,16 +287,6 @@ def test_a_learner_that_diverged_learns_and_answers_nothing(kind):
             answer(GOOD)
 
 
-def test_a_weight_that_makes_a_step_unstable_is_lowered():
-    """100 would be stable without the sample's norm."""
-    found = []
-    for weight in (1e30, 100, 9):
-        model = learnt(learning_rate=0.02)
-        model.learn_one(GOOD, "a", w=weight)
-        found.append(predictions(model))
-    assert found[0] == found[1] != found[2]
-
-
 def test_nan_is_a_missing_name_and_arrays_keep_its_place():
     model, other, of_arrays = StreamMLPClassifier(), StreamMLPClassifier(), StreamMLPClassifier()
     for k, (x, y) in enumerate(zip(*clouds(100))):
@@ -318,17 +305,13 @@ def test_nan_is_a_missing_name_and_arrays_keep_its_place():
         assert found == of_arrays.predict_proba_one(x.tolist())
 
 
-def test_weights_of_classes_and_seeds_that_are_drawn():
+def test_weights_of_classes_and_seeds():
     model = learnt(class_weight={"a": 0.5})
     by_hand = StreamMLPClassifier()
     for x, y in zip(*clouds()):
         by_hand.learn_one(named(x), y, w=0.5 if y == "a" else 1.0)
     assert predictions(model) == predictions(by_hand)
-    by_hand, labels = StreamMLPClassifier(), []
-    for x, y in zip(*clouds()):  # of labels that come one by one
-        labels.append(y)
-        by_hand.learn_one(named(x), y, w=len(labels) / (len(set(labels)) * labels.count(y)))
-    assert predictions(learnt(class_weight="balanced")) == predictions(by_hand)
+    assert predictions(learnt(seed=1)) == predictions(learnt(seed=1)) != predictions(learnt())
     assert predictions(learnt(seed=None)) != predictions(learnt(seed=None))
 
 

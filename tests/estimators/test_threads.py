@@ -209,20 +209,6 @@ def test_a_mapping_that_changes_while_it_is_read_is_read_as_it_was():
     assert model.feature_names_ == ["a", "b", "c"]
 
 
-def test_a_prediction_knows_a_name_that_was_learnt_while_it_looked_up_its_own():
-    model, known = started(), []
-
-    class Name:
-        def __hash__(self):
-            for number in known:
-                model.learn_one({"late": number}, 0)
-            return 1
-
-    x = {"late": 9.0, Name(): 1.0}
-    known += [1.0, 2.0]
-    assert model.predict_proba_one(x) == model.predict_proba_one({"late": 9.0})
-
-
 def test_no_name_stays_of_a_sample_whose_network_is_too_large():
     model = StreamMLPClassifier((2**16,) * 200, classes=["a"])
     with pytest.raises(InputError):

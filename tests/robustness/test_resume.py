@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from emulated import SIMD, get_backend
-from mlpcore import OnlineMLPClassifier, StreamMLPClassifier, backends
+from mlpcore import StreamMLPClassifier, backends
 from mlpcore.errors import InputError
 from mlpcore.store import run_folder
 from mlpcore.store.run_folder import LAST, Run, read_history
@@ -183,32 +183,19 @@ RNG = np.random.default_rng(0)
 X, Y = RNG.normal(size=(120, 5)), RNG.integers(0, 3, 120)
 
 
-CLASSIFIERS = {
-    "names": lambda: StreamMLPClassifier((8,)),
-    "rows": lambda: StreamMLPClassifier((8, 5)),
-    "samples": lambda: OnlineMLPClassifier((8,), random_state=0),
-    "parts": lambda: OnlineMLPClassifier((8,), random_state=0),
-}
-
-
 def learn(model, kind, begin, end):
-    n = 40 if kind == "parts" else 1
-    for x, y in ((X[place : place + n], Y[place : place + n]) for place in range(begin, end, n)):
-        if kind == "names":
-            model.learn_one({f"n{k}": x[0, k] for k in range(y[0], 5)}, y[0])
-        elif kind == "rows":
-            model.learn_one(x[0], y[0])
-        else:
-            model.partial_fit(x, y, classes=[0, 1, 2])
+    for x, y in zip(X[begin:end], Y[begin:end]):
+        sample = x if kind == "rows" else {f"n{k}": x[k] for k in range(y, 5)}
+        model.learn_one(sample, y)
 
 
 @pytest.mark.parametrize(
     "copied", [copy.copy, copy.deepcopy, lambda model: pickle.loads(pickle.dumps(model))]
 )
 @pytest.mark.parametrize("place", [0, 40, 80])
-@pytest.mark.parametrize("kind", CLASSIFIERS)
+@pytest.mark.parametrize("kind", ["names", "rows"])
 def test_a_copy_goes_on_by_itself(kind, place, copied):
-    whole, model = CLASSIFIERS[kind](), CLASSIFIERS[kind]()
+    whole, model = StreamMLPClassifier((8, 5)), StreamMLPClassifier((8, 5))
     learn(whole, kind, 0, 120)
     learn(model, kind, 0, place)
     for each in (copied(model), model):
