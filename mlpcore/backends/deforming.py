@@ -41,6 +41,18 @@ class EpochFields(NamedTuple):
     epoch: int
 
 
+class Deformation(NamedTuple):
+    """Images to deform, as `Deforming` checked them, where the backend computes."""
+
+    images: BackendArray  # (n, h, w) float32, or bytes if there are `values`
+    affine: BackendArray  # (n, 2, 2)
+    background: float
+    out: BackendArray  # (n, h, w), in other memory than the others
+    displacement: EpochFields | BackendArray  # (n, 2, h, w), or that of an epoch
+    first: int = 0  # the number of the first image in the set that the fields belong to
+    values: Float32Array | None = None  # (256,) what bytes stand for
+
+
 class Deforming(ABC):
     """The operations of a `Backend` on images, and where it keeps arrays.
 
@@ -187,17 +199,10 @@ class Deforming(ABC):
         affine = self._finite_array("affine", affine, (n, 2, 2))
         displacement = self._finite_array("displacement", displacement, (n, 2, height, width))
         check_real("background", background)
-        return self._deform_by(images, affine, displacement, float(background))
-
-    @abstractmethod
-    def _deform_by(
-        self,
-        images: BackendArray,
-        affine: BackendArray,
-        displacement: BackendArray,
-        background: float,
-    ) -> Float32Array:
-        """See `deform_by`."""
+        out = self._output(None, images.shape)
+        if n:
+            self._deform(Deformation(images, affine, float(background), out, displacement))
+        return np.asarray(out)
 
     def deform(
         self,
@@ -232,7 +237,8 @@ class Deforming(ABC):
         if n:
             images, affine = (self._unaliased(array, out) for array in (images, affine))
             values = None if pixels is None else pixels.inputs_of_bytes
-            self._deform(images, affine, fields, first, out, float(background), values)
+            around = float(background)
+            self._deform(Deformation(images, affine, around, out, fields, first, values))
         return out
 
     def _pixels(
@@ -248,20 +254,8 @@ class Deforming(ABC):
         return images, pixels.image_shape
 
     @abstractmethod
-    def _deform(
-        self,
-        images: BackendArray,
-        affine: BackendArray,
-        fields: EpochFields,
-        first: int,
-        out: BackendArray,
-        background: float,
-        values: Float32Array | None,
-    ) -> None:
-        """See `deform`. There is an image or more, and `out` uses other memory than they do.
-
-        `values` (256,) are what bytes stand for; None: the images are float32.
-        """
+    def _deform(self, job: Deformation) -> None:
+        """See `deform` and `deform_by`. There is an image or more."""
 
     def _epoch_fields(self, taps: ArrayLike, alpha: float, seed: int, epoch: int) -> EpochFields:
         """The fields of an epoch, checked."""
@@ -331,7 +325,8 @@ class Deforming(ABC):
             for channel, background in enumerate(backgrounds.tolist()):
                 plane = self.put(np.ascontiguousarray(images[run, channel]))
                 result = self._output(None, plane.shape)
-                self._deform(plane, matrices, fields, first, result, background, None)
+                job = Deformation(plane, matrices, background, result, fields, first)
+                self._deform(job)
                 out[run, channel] = np.asarray(result)
 
     def fields(

@@ -10,9 +10,9 @@ import numpy as np
 from threadpoolctl import ThreadpoolController
 
 from mlpcore import philox
-from mlpcore.backends.arguments import GRID, IMAGES_PER_GRID, noise_shape
+from mlpcore.backends.arguments import GRID, noise_shape
 from mlpcore.backends.base import Backend, Poll, Progress, Samples, TrainingResult
-from mlpcore.backends.deforming import EpochFields
+from mlpcore.backends.deforming import Deformation, EpochFields
 from mlpcore.network import Network
 from mlpcore.network.activation import BINARY, HUBER, HUBER_THRESHOLD, OF_TARGETS, A, B, complete
 from mlpcore.typing import AnyArray, Float32Array, Float64Array
@@ -186,50 +186,28 @@ class ReferenceBackend(Backend):
         field = np.ascontiguousarray(fields.alpha * moves.swapaxes(1, 2), np.float32)
         return field[:, : GRID * height, : GRID * width]
 
-    def _deform_by(
-        self,
-        images: Float32Array,
-        affine: Float32Array,
-        displacement: Float32Array,
-        background: float,
-    ) -> Float32Array:
+    def _deform(self, job: Deformation) -> None:
         """Images may have other sides than the result, which is as large as displacements."""
         from scipy.ndimage import map_coordinates  # not above: it takes half a second to import
 
-        n, _, height, width = displacement.shape
+        n, height, width = job.out.shape
+        displacement = job.displacement
+        if isinstance(displacement, EpochFields):
+            displacement = self._fields(height, width, displacement, job.first + np.arange(n))
+        images = job.images if job.values is None else job.values[job.images]
         sides, out_sides = np.array(images.shape[:0:-1]), np.array([width, height])
         ratio = np.divide(sides - 1, out_sides - 1, out=np.ones(2), where=sides != out_sides)
         y, x = np.mgrid[:height, :width].astype(np.float64)
         offset = np.stack([x, y], axis=-1) - (out_sides - 1) / 2
-        out = np.empty((n, height, width), np.float32)
         for i in range(n):
-            moved = offset @ affine[i].astype(np.float64).T + displacement[i].transpose(1, 2, 0)
+            moved = offset @ job.affine[i].astype(np.float64).T
+            moved += displacement[i].transpose(1, 2, 0)
             source = ratio * moved + (sides - 1) / 2
             map_coordinates(
                 images[i].astype(np.float64),
                 source.transpose(2, 0, 1)[::-1],  # y before x
-                output=out[i],
+                output=job.out[i],
                 order=1,
                 mode="grid-constant",
-                cval=background,
+                cval=job.background,
             )
-        return out
-
-    def _deform(
-        self,
-        images: Float32Array,
-        affine: Float32Array,
-        fields: EpochFields,
-        first: int,
-        out: Float32Array,
-        background: float,
-        values: Float32Array | None,
-    ) -> None:
-        n, height, width = out.shape
-        pictures = images if values is None else values[images]
-        for begin in range(-(first % IMAGES_PER_GRID), n, IMAGES_PER_GRID):
-            part = slice(max(begin, 0), begin + IMAGES_PER_GRID)
-            indices = first + np.arange(n)[part]
-            displacement = self._fields(height, width, fields, indices)
-            maps = affine[part], displacement
-            out[part] = self._deform_by(pictures[part], *maps, background)

@@ -56,5 +56,4 @@ class SimdBackend(Backend):
     # `Backend` has their types.
     _train: Any
     _predict: Any
-    _deform_by: Any
     _deform: Any

@@ -311,17 +311,15 @@ class SimdBackend(Backend):
             status = mlp_to_inputs(&converted, own.threads)
         _check(status)
 
-    def _deform_by(self, images, affine, displacement, background):
-        out, indices = np.empty_like(images), np.arange(len(images))
-        planes = images[:, None], affine, np.full(1, background, np.float32), out[:, None]
-        shape = images.shape[1:]
-        _deform(self._settings, shape, NO_FIELDS, indices, planes, displacement, None, None)
-        return out
-
-    def _deform(self, images, affine, fields, first, out, background, values):
-        indices, backgrounds = np.arange(first, first + len(images)), np.full(1, background, "f4")
-        planes = images[:, None], affine, backgrounds, out[:, None]
-        _deform(self._settings, out.shape[1:], fields, indices, planes, None, None, values)
+    def _deform(self, job):
+        indices = np.arange(job.first, job.first + len(job.images))
+        around = np.full(1, job.background, np.float32)
+        planes = job.images[:, None], job.affine, around, job.out[:, None]
+        fields, given = job.displacement, None
+        if not isinstance(fields, EpochFields):
+            fields, given = NO_FIELDS, fields
+        shape = job.out.shape[1:]
+        _deform(self._settings, shape, fields, indices, planes, given, None, job.values)
 
     def _deform_selected(self, images, affine, fields, indices, backgrounds, out):
         planes = images, affine, backgrounds, out

@@ -20,7 +20,7 @@ from mlpcore.backends.arguments import (
     check_shape,
 )
 from mlpcore.backends.base import Backend, Poll, Progress, Samples, TrainingResult
-from mlpcore.backends.cuda.deformation import FieldMemory, deform
+from mlpcore.backends.cuda.deformation import FieldMemory
 from mlpcore.backends.cuda.driver import CudaDriver
 from mlpcore.backends.cuda.launch import CU, Launch, activations, ceil_div, for_each, launch
 from mlpcore.backends.cuda.memory import DeviceArray
@@ -28,7 +28,7 @@ from mlpcore.backends.cuda.network import DeviceNetwork
 from mlpcore.backends.cuda.plan import DoesNotFit, make_plan
 from mlpcore.backends.cuda.resident import ResidentNetwork
 from mlpcore.backends.cuda.streaming import StreamingNetwork
-from mlpcore.backends.deforming import EpochFields
+from mlpcore.backends.deforming import Deformation, EpochFields
 from mlpcore.data.pixels import PixelSpec, batches
 from mlpcore.errors import InputError
 from mlpcore.network import Network
@@ -249,29 +249,7 @@ class CudaBackend(Backend):
         shape = 2, GRID * height, GRID * width
         return np.asarray(self._memory.arrays[0][: math.prod(shape)]).reshape(shape)
 
-    def _deform_by(
-        self,
-        images: DeviceArray,
-        affine: DeviceArray,
-        displacement: DeviceArray,
-        background: float,
-    ) -> Float32Array:
-        out = self._output(None, images.shape)
-        if out.nbytes:
-            self._run([deform(images, affine, displacement.address, out, background)])
-        return np.asarray(out)
-
-    def _deform(
-        self,
-        images: DeviceArray,
-        affine: DeviceArray,
-        fields: EpochFields,
-        first: int,
-        out: DeviceArray,
-        background: float,
-        values: Float32Array | None,
-    ) -> None:
-        if images.nbytes:
-            table = None if values is None else self.put(values)
-            launches = self._memory.launches(images, affine, out, fields, first, background, table)
-            self._run(launches, wait=True)
+    def _deform(self, job: Deformation) -> None:
+        if job.out.nbytes:
+            table = None if job.values is None else self.put(job.values)
+            self._run(self._memory.launches(job, table), wait=True)

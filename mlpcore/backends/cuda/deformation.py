@@ -10,43 +10,34 @@ from mlpcore.backends.arguments import GRID, IMAGES_PER_GRID, noise_shape
 from mlpcore.backends.cuda.driver import CudaDriver
 from mlpcore.backends.cuda.launch import CU, Launch, ceil_div, launch
 from mlpcore.backends.cuda.memory import DeviceArray
-from mlpcore.backends.deforming import EpochFields
+from mlpcore.backends.deforming import Deformation, EpochFields
 
 #: Grids deformed at a time; fewer where their noise would have more floats than this.
 GRIDS_AT_A_TIME = 32
 NOISE_FLOATS = 1 << 26
 
 
-def deform(
-    images: DeviceArray,
-    affine: DeviceArray,
-    field: int,
-    out: DeviceArray,
-    background: float,
-    first: int | None = None,
-    values: DeviceArray | None = None,
-) -> Launch:
-    """Deforms images by displacements (n, 2, h, w) at an address into `out` (n, h, w).
+def deform(job: Deformation, field: int, values: DeviceArray | None) -> Launch:
+    """The launch of a deformation by displacements, or by the fields of grids, at an address.
 
-    If the number `first` of the first one is given, these are the fields of their grids. Images are
-    float32, or bytes that stand for `values`.
+    Images are float32, or bytes that stand for `values`.
     """
-    (n, height, width), (_, in_height, in_width) = out.shape, images.shape
+    (n, height, width), (_, in_height, in_width) = job.out.shape, job.images.shape
     return launch(
         "deform_kernel",
         (n, ceil_div(height * width, CU.ELEMENT_THREADS)),
-        images=images.address,
+        images=job.images.address,
         values=values.address if values else 0,
         in_height=in_height,
         in_width=in_width,
-        first=first or 0,
+        first=job.first,
         height=height,
         width=width,
-        affine=affine.address,
+        affine=job.affine.address,
         field=field,
-        tiled=first is not None,
-        background=background,
-        out=out.address,
+        tiled=isinstance(job.displacement, EpochFields),
+        background=job.background,
+        out=job.out.address,
     )
 
 
@@ -107,26 +98,21 @@ class FieldMemory:
             values |= {"source": middle, "out": noise, "alpha": fields.alpha}
         return launches
 
-    def launches(
-        self,
-        images: DeviceArray,
-        affine: DeviceArray,
-        out: DeviceArray,
-        fields: EpochFields,
-        first: int,
-        background: float,
-        values: DeviceArray | None,
-    ) -> Iterator[Launch]:
-        """Deforms images, number `first` and on, into `out` (n, h, w); see `deform`."""
-        n, height, width = out.shape
+    def launches(self, job: Deformation, values: DeviceArray | None) -> Iterator[Launch]:
+        """Deforms images; `values` are as for `deform`."""
+        fields = job.displacement
+        if not isinstance(fields, EpochFields):
+            yield deform(job, fields.address, values)
+            return
+        (n, height, width), begin, first = job.out.shape, job.first, job.first
         grids = self.reserve(height, width, fields.taps.shape, first, n)
-        begin = first
         while begin < first + n:
             grid = begin // IMAGES_PER_GRID
             end = min(first + n, (grid + grids) * IMAGES_PER_GRID)
             n_grids = (end - 1) // IMAGES_PER_GRID + 1 - grid
             yield from self.field_launches(height, width, fields, grid, n_grids)
             part = slice(begin - first, end - first)
-            field = self.arrays[0].address
-            yield deform(images[part], affine[part], field, out[part], background, begin, values)
+            arrays = {name: getattr(job, name)[part] for name in ("images", "affine", "out")}
+            part_job = job._replace(first=begin, **arrays)
+            yield deform(part_job, self.arrays[0].address, values)
             begin = end
