@@ -55,7 +55,6 @@ void mlp_allocate_active(mlp_memory *memory, mlp_active *active, const mlp_netwo
     active->sums = mlp_keep_floats(memory, room);
     active->inputs = mlp_keep(memory, mlp_zeros(room, sizeof *active->inputs));
     active->counts = mlp_keep(memory, mlp_zeros(counts, sizeof *active->counts));
-    active->order = mlp_keep(memory, mlp_zeros(counts, sizeof *active->order));
     active->list = mlp_keep(memory, mlp_zeros(MLP_CHUNK_COLUMNS + MLP_ALIGN, sizeof *active->list));
 }
 
@@ -92,15 +91,6 @@ static void list_inputs(const mlp_kernels *kernels, const mlp_layer *layer, int 
     }
 }
 
-/* Sorts the samples by their counts, so that two of about as many inputs are taken together. */
-static void sort_samples(const int *counts, int n, int *order)
-{
-    int places[MLP_CHUNK_COLUMNS + 2] = {0};
-    for (int s = 0; s < n; s++) places[counts[s] + 1]++;
-    for (int c = 1; c <= MLP_CHUNK_COLUMNS; c++) places[c] += places[c - 1];
-    for (int s = 0; s < n; s++) order[places[counts[s]]++] = s;
-}
-
 /* The layer's states, from the lists of its inputs, into the rows of `sums`. */
 static void layer_states(const mlp_kernels *kernels, const mlp_layer *layer, const float *tiles,
                          const float *row_sums, int n, mlp_active *active)
@@ -114,7 +104,6 @@ static void layer_states(const mlp_kernels *kernels, const mlp_layer *layer, con
                 .weights = tiles + tile * tile_size(layer) + (ptrdiff_t)begin * MLP_ACTIVE_WIDTH,
                 .inputs = active->inputs + begin,
                 .counts = active->counts + chunk * MLP_ACTIVE_SAMPLES,
-                .order = active->order + chunk * MLP_ACTIVE_SAMPLES,
                 .n = n,
                 .first = begin == 0,
                 .row_sums = row_sums ? row_sums + first : NULL,
@@ -144,9 +133,6 @@ void mlp_active_states(const mlp_kernels *kernels, const mlp_network *network, f
     for (int l = 0; l < network->n_layers; l++) {
         layer = &network->layers[l];
         for (int s = 0; s < n; s++) list_inputs(kernels, layer, s, active);
-        for (int chunk = 0; chunk * MLP_CHUNK_COLUMNS <= layer->n_in; chunk++)
-            sort_samples(active->counts + chunk * MLP_ACTIVE_SAMPLES, n,
-                         active->order + chunk * MLP_ACTIVE_SAMPLES);
         layer_states(kernels, layer, tiles[l], l ? NULL : row_sums, n, active);
         float *swap = active->states;
         active->states = active->sums;

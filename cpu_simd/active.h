@@ -22,7 +22,6 @@ typedef struct {
     float *states, *sums; /* of a layer's inputs and neurons */
     mlp_input *inputs;    /* the active ones; those of a chunk begin where its first would be */
     int *counts;          /* of them, for each chunk and each sample */
-    int *order;           /* for each chunk, the samples by their counts */
     int *list;            /* the active inputs of a chunk of a sample */
     float background[MLP_ACTIVE_SAMPLES];
 } mlp_active;

@@ -33,7 +33,6 @@ typedef struct {
     const float *weights;    /* of the chunk: rows of MLP_ACTIVE_WIDTH floats */
     const mlp_input *inputs; /* counts[s] of sample s */
     const int *counts;
-    const int *order; /* the samples, by their counts */
     int n;
     int first;               /* whether the sums begin here, with the background's share */
     const float *row_sums;   /* of the tile's neurons; NULL: there is no background */

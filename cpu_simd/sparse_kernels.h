@@ -75,18 +75,6 @@ static void KERNEL(product_rows)(const float *w, int width, const int *list, int
 #undef CALL
 }
 
-/* Vectors of neurons whose sums two samples keep in registers. */
-enum { PAIR_VECTORS = 4 };
-
-INLINE void add_inputs(int vectors, const float *w, const mlp_input *inputs, int k, int n, vf *sum)
-{
-    for (; k < n; k++) {
-        const float *row = w + inputs[k].row;
-        const vf x = vf_set1(inputs[k].value);
-        UNROLL for (int v = 0; v < vectors; v++) sum[v] = vf_fma(x, vf_load(row + v * VW), sum[v]);
-    }
-}
-
 INLINE void put_sums(int vectors, const mlp_products *p, int c, int s, const vf *sum)
 {
     float *sums = p->sums + s * p->room + c;
@@ -101,57 +89,30 @@ INLINE void put_sums(int vectors, const mlp_products *p, int c, int s, const vf 
     }
 }
 
-/* Two samples, of which the second has as many inputs or more. */
-INLINE void product_pair(int vectors, const mlp_products *p, int c, int s, int t)
-{
-    const float *w = p->weights + c;
-    const mlp_input *xs = p->inputs + s * p->room, *xt = p->inputs + t * p->room;
-    vf first[PAIR_VECTORS], second[PAIR_VECTORS];
-    UNROLL for (int v = 0; v < vectors; v++) first[v] = second[v] = vf_set1(0.0f);
-    const int n = p->counts[s];
-    for (int k = 0; k < n; k++) {
-        const float *row_s = w + xs[k].row, *row_t = w + xt[k].row;
-        const vf x = vf_set1(xs[k].value), y = vf_set1(xt[k].value);
-        UNROLL for (int v = 0; v < vectors; v++)
-        {
-            first[v] = vf_fma(x, vf_load(row_s + v * VW), first[v]);
-            second[v] = vf_fma(y, vf_load(row_t + v * VW), second[v]);
-        }
-    }
-    add_inputs(vectors, w, xt, n, p->counts[t], second);
-    put_sums(vectors, p, c, s, first);
-    put_sums(vectors, p, c, t, second);
-}
-
 INLINE void product_samples(int vectors, const mlp_products *p, int c)
 {
-    int i = 0;
     /* Of the next chunk, which the caches have not seen. */
     const float *next = p->weights + MLP_CHUNK_COLUMNS * MLP_ACTIVE_WIDTH;
-    for (; i + 2 <= p->n; i += 2) {
-        for (int k = 0; k < MLP_ACTIVE_WIDTH * 2; k += LINE) __builtin_prefetch(next + k, 0, 2);
-        next += MLP_ACTIVE_WIDTH * 2;
-        product_pair(vectors, p, c, p->order[i], p->order[i + 1]);
-    }
-    if (i < p->n) {
-        const int s = p->order[i];
-        vf sum[PAIR_VECTORS];
+    for (int s = 0; s < p->n; s++, next += MLP_ACTIVE_WIDTH) {
+        for (int k = 0; k < MLP_ACTIVE_WIDTH; k += LINE) __builtin_prefetch(next + k, 0, 2);
+        const mlp_input *inputs = p->inputs + s * p->room;
+        vf sum[ROW_VECTORS];
         UNROLL for (int v = 0; v < vectors; v++) sum[v] = vf_set1(0.0f);
-        add_inputs(vectors, p->weights + c, p->inputs + s * p->room, 0, p->counts[s], sum);
+        for (int k = 0; k < p->counts[s]; k++) {
+            const float *row = p->weights + c + inputs[k].row;
+            const vf x = vf_set1(inputs[k].value);
+            UNROLL for (int v = 0; v < vectors; v++) sum[v] =
+                vf_fma(x, vf_load(row + v * VW), sum[v]);
+        }
         put_sums(vectors, p, c, s, sum);
     }
 }
 
 static void KERNEL(product_active)(const mlp_products *p, int width)
 {
-    int c = 0;
-    for (; c + PAIR_VECTORS * VW <= width; c += PAIR_VECTORS * VW)
-        product_samples(PAIR_VECTORS, p, c);
-    if (c + 2 * VW <= width) {
-        product_samples(2, p, c);
-        c += 2 * VW;
-    }
-    for (; c < width; c += VW) product_samples(1, p, c);
+#define CALL(vectors) product_samples(vectors, p, c)
+    FOR_ROW_VECTORS(width, CALL);
+#undef CALL
 }
 
 INLINE void dot_columns(int vectors, const float *w, ptrdiff_t width, const int *list, int n,
