@@ -58,7 +58,7 @@ def parse(argv: Sequence[str]) -> train.Options:
     out = "folder of the committee, which may hold a stopped one"
     add("--out", type=folder_name, required=True, metavar="DIR", help=out)
     cluster = parser.add_mutually_exclusive_group()
-    workers = "train on N processes of this machine at once, by Dask"
+    workers = "train on N processes of this machine at once, with Dask"
     cluster.add_argument("--workers", type=whole_number, metavar="N", help=workers)
     scheduler = (
         "train on a running Dask cluster: tcp://HOST:8786, or tls://. Anyone who reaches its "
@@ -79,7 +79,7 @@ def on_cluster(options: train.Options) -> bool:
         from mlpcore.cluster import check_scheduler
     except ImportError as error:
         raise InputError(
-            f"a cluster needs the package {error.name}, which is not installed: install it by "
+            f"a cluster needs the package {error.name}, which is not installed: install it with "
             "pip install 'mlpcore[cluster]'"
         ) from None
     if "scheduler" in options:

@@ -25,7 +25,7 @@ from mlpcore.web.html import to_page
 TEXT = """\
 Opens a page in the browser: draw a digit, and see what the network gets and
 what it answers. Several networks, or a committee, answer with their mean.
-Without any, the network in the package answers."""
+Without any, the pretrained network answers."""
 
 
 def parse(argv: Sequence[str]) -> argparse.Namespace:

@@ -100,7 +100,7 @@ def describe(paths: Sequence[Path], classifier: TrainedClassifier, data: Dataset
         if each.data and each.data.sha256 != sha256:
             part = ", a part held out" if each.data.held_out else ""
             say(
-                f"note: {network_name(path)} was trained on other data than these: "
+                f"note: {network_name(path)} was trained on different data: "
                 f"{shown(each.data.name)} as in {shown(each.data.source)}{part}"
             )
         elif not each.data and each.data_name != data.name:

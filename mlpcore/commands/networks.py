@@ -81,7 +81,7 @@ def networks_or_pretrained(paths: Sequence[Path]) -> Sequence[Path]:
     metadata = TrainedNetwork.read(PRETRAINED_FILE).metadata
     errors, n = int(metadata["test_errors"]), int(metadata["n_test"])
     say(
-        f"note: no network named: using {PRETRAINED_FILE.stem} of the package, which "
+        f"note: no network named: using the pretrained {PRETRAINED_FILE.stem}, which "
         f"misreads {100 * errors / n:.2f} % of MNIST's test digits",
         sys.stderr,
     )

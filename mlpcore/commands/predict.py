@@ -29,10 +29,10 @@ GREY_LEVELS = " .:-=+*#%@"
 
 TEXT = """\
 Prints which digits pictures show: the two best guesses, each with the output
-of the network. A picture is a photograph or scan of one digit on an even
-ground, darker or lighter than the digit. It is converted to MNIST's format.
-Several networks guess with the mean of their outputs. Without any, the network
-in the package guesses: net1, trained on MNIST."""
+of the network. A picture is a photograph or scan of one digit on a plain
+background, darker or lighter than the digit. It is converted to MNIST's format.
+Several networks guess with the mean of their outputs. Without any, the
+pretrained network guesses: net1, trained on MNIST."""
 
 
 def parse(argv: Sequence[str]) -> argparse.Namespace:

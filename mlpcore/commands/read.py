@@ -37,7 +37,7 @@ Prints the digits of pages, line by line: those in drawn boxes, in a grid, a
 table or a row, or else all digits. A ? follows an answer in doubt, and
 _ stands for an empty box. Pages are scans or photographs of 75 to 600 dpi,
 turned by any angle. Several networks answer with the mean of their outputs.
-Without any, the network in the package answers: net1, trained on MNIST."""
+Without any, the pretrained network answers: net1, trained on MNIST."""
 
 
 def parse(argv: Sequence[str]) -> argparse.Namespace:

@@ -99,7 +99,7 @@ def _present(trainer: Trainer, run: Run, data: Dataset, console: Console) -> Non
     guessed = 100 * (1 - np.bincount(data.train_labels).max() / len(data.train_labels))
     if metrics.validation_error > 0.9 * guessed:
         console.print(
-            "note: this network is hardly better than always guessing the most frequent label, "
+            "note: this network is barely better than always guessing the most frequent label, "
             f"which is wrong {guessed:.0f} % of the time: expected more --epochs, a lower --lr or "
             "a weaker deformation"
         )

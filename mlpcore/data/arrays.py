@@ -133,7 +133,7 @@ def _to_labels(values: ArrayLike, name: str) -> AnyArray:
     if labels.ndim == 2 and labels.dtype.kind in NUMBERS and (labels.sum(axis=1) == 1).all():
         raise InputError(
             f"{name} has the shape {labels.shape}: expected a label for each image, as "
-            "y.argmax(axis=1) makes them of one-hot rows"
+            "y.argmax(axis=1) makes them from one-hot rows"
         )
     if labels.ndim != 1 or not len(labels) or labels.dtype.kind not in TEXT + NUMBERS:
         raise InputError(

@@ -78,8 +78,8 @@ def _read(folder: Path) -> Part:
             if images and image.shape != images[0].shape:
                 found, expected = (f"{w} x {h}" for h, w in (image.shape, images[0].shape))
                 raise InputError(
-                    f"{shown(path)} has {found} pixels: expected {expected}, as the first picture "
-                    "has; ImageMagick makes all alike: mogrify -resize 28x28! FILES"
+                    f"{shown(path)} has {found} pixels: expected {expected}, like the first "
+                    "picture; ImageMagick makes all alike: mogrify -resize 28x28! FILES"
                 )
             if len(images) * image.nbytes > limit:
                 raise InputError(

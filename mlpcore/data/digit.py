@@ -66,7 +66,7 @@ class Digit(NamedTuple):
     name : str
         The picture's, for messages.
     pixels : ndarray of uint8, shape (28, 28)
-        0 for the ground, up to 255 for the ink.
+        0 for the background, up to 255 for the ink.
     n_seen : int
         How many digits seem to stand side by side: connected pieces of ink of similar height. With
         more than one, `pixels` shows them all.
@@ -120,7 +120,7 @@ def find_digit(grey: AnyArray, name: str = "the picture") -> Digit:
         glyph = to_glyph(ink, components.mask(kept))
     if glyph is None:
         raise InputError(
-            f"{name}: no digit found, expected one that stands out from an even ground"
+            f"{name}: no digit found, expected one that stands out from a plain background"
         )
     n_seen = len(side_by_side([components.boxes[k] for k in kept]))
     return Digit(name, glyph.pixels, n_seen)

@@ -111,7 +111,7 @@ class PixelSpec(Record, frozen=True):
         slack = 0 if self.whole else high - low
         if not (low - slack <= least and greatest <= high + slack):
             raise InputError(
-                f"{name} from {least:g} to {greatest:g}: expected {low:g} to {high:g}, as in the "
+                f"{name} from {least:g} to {greatest:g}: expected {low:g} to {high:g}, as in "
                 "training"
             )
 

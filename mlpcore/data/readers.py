@@ -80,7 +80,7 @@ def _refuse(path: Path) -> NoReturn:
     tool = next((tool for ends, tool in ELSEWHERE.items() if name.endswith(ends)), None)
     if tool:
         raise InputError(
-            f"{shown(path)} is not read here: load it by {tool}, and write its arrays by "
+            f"{shown(path)} is not read here: load it with {tool}, and write its arrays with "
             "numpy.savez(FILE, X=X, y=y, X_test=X_test, y_test=y_test)"
         )
     unpacked = "unpack it; " if name.endswith(ARCHIVES) else ""

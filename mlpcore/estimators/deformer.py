@@ -355,7 +355,7 @@ class ElasticDeformer(
         images = self._images(X)
         _check_sides(self._sides(images.shape), self.image_shape_)
         if (size := images[0].size) != self.n_features_in_:
-            raise InputError(f"X holds {size} values an image, expected {self.n_features_in_}")
+            raise InputError(f"X holds {size} values per image, expected {self.n_features_in_}")
         return images
 
 

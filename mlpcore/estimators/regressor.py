@@ -142,7 +142,7 @@ class OnlineMLPRegressor(RegressorMixin, OnlineMLP):  # type: ignore[misc]
         numbers = targets.astype(np.float64).reshape(len(targets), -1)
         if targets.ndim > 2 or numbers.shape[1] != self._n_outputs:
             found = " x ".join(map(str, targets.shape[1:])) or "1"
-            raise InputError(f"y holds {found} numbers a sample: expected {self._n_outputs}")
+            raise InputError(f"y holds {found} numbers per sample: expected {self._n_outputs}")
         greatest = np.abs(numbers).max()
         if not greatest <= GREATEST_TARGET:  # NaN, too, which None becomes
             raise InputError(f"y holds {greatest:.4g}: expected numbers up to {GREATEST_TARGET:g}")

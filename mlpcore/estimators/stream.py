@@ -158,7 +158,7 @@ class _StreamMLP:
     def _found(self) -> Any:
         """What is known, for an export."""
         if (found := self._network.found) is None:
-            raise InputError("an estimator that has learnt no sample: expected some before export")
+            raise InputError("an estimator that has learned no sample: expected some before export")
         return found
 
     def __copy__(self) -> Any:

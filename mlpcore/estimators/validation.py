@@ -130,7 +130,7 @@ def encode(codes: Mapping[Any, int], labels: ArrayLike) -> UInt8Array:
     if not isinstance(labels, list):
         array = np.asarray(labels)
         if n_columns(array):
-            raise InputError(f"y has the shape {array.shape}: expected a label a sample, as before")
+            raise InputError(f"y has the shape {array.shape}: expected labels (n,), as before")
         listed = array.tolist()
     try:
         return np.array([codes[label] for label in listed], np.uint8)
@@ -144,7 +144,7 @@ def n_columns(y: Any) -> int:
     try:
         shape = (y if hasattr(y, "shape") else np.asarray(y)).shape
     except ValueError:
-        raise InputError("y holds rows of different lengths: expected a label a sample") from None
+        raise InputError("y holds rows of different lengths: expected labels (n,)") from None
     return shape[1] if len(shape) == 2 and shape[1] > 1 else 0
 
 
@@ -211,7 +211,7 @@ class Samples:
         if weights is not None and not weights.any():
             raise InputError(
                 "sample_weight: all are zero in a part of early_stopping's split, expected "
-                "some weight in both; another random_state splits otherwise"
+                "some weight in both; another random_state splits differently"
             )
         return Samples(self.inputs[places], self.targets[places], weights)
 
@@ -280,7 +280,7 @@ def check_samples(mlp: Any, X: Any, y: Any, reset: bool) -> tuple[Float32Array, 
     if greatest > FAR_OUTSIDE:
         warnings.warn(
             f"X is far outside [-1, 1]: feature {norms.argmax()} has a root mean square of "
-            f"{greatest:.4g}. Training may fail. Scale X first, for example by "
+            f"{greatest:.4g}. Training may fail. Scale X first, for example with "
             f"make_pipeline(StandardScaler(), {type(mlp).__name__}()).",
             stacklevel=4,  # of who called fit
         )

@@ -130,7 +130,7 @@ class TrainedClassifier:
     - **Arrays**, or what `numpy.asarray` takes: pixels (n, h, w), (h, w) or (n, h w) with the sizes
       and the values of the arrays or files that the network was trained on. They are scaled as
       those were, and never searched for a digit. A network of MNIST's takes whole numbers of
-      28 x 28, 0 for the ground to 255 for the ink, as MNIST's files hold them; a light border
+      28 x 28, 0 for the background to 255 for the ink, as MNIST's files hold them; a light border
       gives a `PictureWarning`.
 
     `predict_images` and `outputs` take the images (n, H, W) of a `Dataset`, float32 in [-1, 1];
@@ -198,7 +198,7 @@ class TrainedClassifier:
         """
         digits = find_digits(pictures, self.pixels)
         images = np.stack([each.image for each in digits])
-        no_digit = "hardly shows a digit: expected one"
+        no_digit = "probably shows no digit: expected one"
         return [
             Answer(each, outputs, each.warning or (f"{each.name} {no_digit}" if doubt else ""))
             for each, outputs, doubt in zip(
@@ -299,8 +299,8 @@ class TrainedClassifier:
         """The class (n,) of each image (n, H, W) of a `Dataset`."""
         if np.size(images) and np.min(images) >= 0:
             raise InputError(
-                f"images from {np.min(images):g} to {np.max(images):g}: expected -1 (the ground) "
-                "to 1, as a Dataset holds them; predict takes pixels"
+                f"images from {np.min(images):g} to {np.max(images):g}: expected -1 (the "
+                "background) to 1, as a Dataset holds them; predict takes pixels"
             )
         return self.classes[self.outputs(images).argmax(axis=1)]
 
@@ -310,7 +310,7 @@ class TrainedClassifier:
         return self.networks[0].data_name in (MNIST, EMBEDDED)
 
     def doubtful(self, images: Float32Array) -> BoolArray:
-        """Tell which images (n, H, W) of a `Dataset` hardly show a digit, (n,).
+        """Tell which images (n, H, W) of a `Dataset` probably show no digit, (n,).
 
         The answers for these mean nothing. `mlpcore.inference.rejector` judges, for a few per cent
         of what an answer of net1 costs. Only networks trained on MNIST, or on scikit-learn's
@@ -335,7 +335,7 @@ class TrainedClassifier:
 def _check_same_images(one: TrainedNetwork, first: TrainedNetwork) -> None:
     name, other = shown(one.path), shown(first.path)
     if one.classes != first.classes:
-        raise InputError(f"{name} knows other classes than {other}: expected the same")
+        raise InputError(f"{name} has different classes than {other}: expected the same")
     if one.pixels.image_shape != first.pixels.image_shape:
         found, expected = (" x ".join(map(str, n.pixels.image_shape)) for n in (one, first))
         raise InputError(

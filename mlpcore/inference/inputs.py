@@ -95,7 +95,7 @@ def images_of_pixels(values: object, trained: TrainedNetwork, stacklevel: int) -
     if pixels.shape != shape and pixels.shape[1:] not in (shape, (height * width,)):
         raise InputError(
             f"{type(values).__name__} of shape {pixels.shape}: expected pixels (n, {height}, "
-            f"{width}) as in the training; a photograph is expected as a file or as "
+            f"{width}) as in training; a photograph is expected as a file or as "
             "PIL.Image.fromarray(array), and images of a Dataset by predict_images"
         )
     trained.pixels.check(pixels, "pixels")
@@ -105,8 +105,8 @@ def images_of_pixels(values: object, trained: TrainedNetwork, stacklevel: int) -
         border[1:-1, 1:-1] = False
         if n := np.count_nonzero(pixels[:, border].mean(axis=1) > LIGHT):
             text = (
-                f"{n:,} of {len(pixels):,} arrays with a light border: expected 0 for the ground "
-                "and 255 for the ink; PIL.Image.fromarray(array) is read either way"
+                f"{n:,} of {len(pixels):,} arrays with a light border: expected 0 for the "
+                "background and 255 for the ink; PIL.Image.fromarray(array) is read either way"
             )
             warnings.warn(text, PictureWarning, stacklevel=stacklevel)
     return trained.pixels.to_images(pixels)

@@ -31,7 +31,7 @@ def threshold() -> float:
 
 
 def doubtful(images: Float32Array, backend: Backend) -> BoolArray:
-    """Tell which images (n, 29, 29) in [-1, 1] of MNIST's format hardly show a digit, (n,).
+    """Tell which images (n, 29, 29) in [-1, 1] of MNIST's format probably show no digit, (n,).
 
     It costs a pass through a network of 81,000 weights for each image, where net1 has 1.3 million.
     """

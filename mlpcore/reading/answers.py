@@ -51,7 +51,7 @@ class ReadDigit(NamedTuple):
         Of the classes, on average for the digit as it is, turned, and deformed; empty without one.
     doubt : float
         0 for a sure answer to 1: by how much its probability fails to exceed the others.
-        It is 1 for what hardly shows a digit (`TrainedClassifier.doubtful`), and beside a piece of
+        It is 1 for what probably shows no digit (`TrainedClassifier.doubtful`), next to a piece of
         ink that belongs to no digit and is no mark, and in a box that was not seen.
     corners : ndarray of float64, shape (4, 2)
         Of the box, or around a digit without a box: x and y in pixels of the picture as it was

@@ -161,8 +161,8 @@ class CommitteeFolder:
         config, data = read_settings(folder)
         if config != member.config or data.sha256 != self.data.sha256:
             raise InputError(
-                f"{shown(folder)} is the run of other settings or data than {DOCUMENT} beside it "
-                "has for this member: expected the run that the committee began"
+                f"{shown(folder)} is a run with different settings or data than {DOCUMENT} "
+                "lists for this member: expected the run that the committee began"
             )
 
 

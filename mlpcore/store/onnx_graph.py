@@ -35,7 +35,7 @@ class Graph:
             import onnx
         except ImportError as error:
             raise InputError(
-                f"the package onnx cannot be imported: {error}; install it by "
+                f"the package onnx cannot be imported: {error}; install it with "
                 "pip install 'mlpcore[export]'"
             ) from None
         n_bytes = 4 * n_parameters

@@ -185,7 +185,7 @@ def read_run_network(
     for name, value in expected.items():
         if (found := metadata.get(name)) != value:
             raise InputError(
-                f"{shown(path)} does not fit {CONFIG} beside it: {name} {found}, expected {value}"
+                f"{shown(path)} does not match {CONFIG}: {name} {found}, expected {value}"
             )
     return network, metadata
 
@@ -336,14 +336,12 @@ class Run(Observer):
         except InputError as error:
             raise InputError(f"{shown(last)} is damaged: {error}") from None
         if not found.training.agrees_with(self.config, found.epoch + bool(found.progress.samples)):
-            raise InputError(f"{shown(last)} has other settings than {CONFIG} beside it")
+            raise InputError(f"{shown(last)} has different settings than {CONFIG}")
         n, path = found.epoch, self.folder / METRICS
         content = read_start(path, MAX_LINE * n)[0] if n else b""
         lines = content.splitlines(keepends=True)[:n]  # the next `save` drops the others
         if hashlib.sha256(b"".join(lines)).hexdigest() != found.metrics_sha256:
-            raise InputError(
-                f"{shown(path)} is damaged: its first {n} lines do not fit {LAST} beside it"
-            )
+            raise InputError(f"{shown(path)} is damaged: its first {n} lines do not match {LAST}")
         state = TrainingState(network, None, _parse_history(path, lines), found.progress)
         if best := state.best_metrics:
             path = self.folder / BEST
@@ -352,7 +350,7 @@ class Run(Observer):
             ahead = map(str, range(n + 1, self.config.epochs + 1))
             if metadata.get("metrics") != to_json(best) and metadata.get("epoch", "") not in ahead:
                 raise InputError(
-                    f"{shown(path)} does not fit {LAST} beside it: "
+                    f"{shown(path)} does not match {LAST}: "
                     f"expected the network of epoch {best.epoch}"
                 )
             self._best_epoch = best.epoch

@@ -158,7 +158,7 @@ def read_network(path: StrPath) -> tuple[Network, dict[str, str]]:
                 target[...] = file.get_tensor(name)
         del metadata["sha256"]
         if known.sha256 != weights_sha256(network, metadata):
-            raise InputError("its checksum does not fit its content")
+            raise InputError("its checksum does not match its content")
         if not network.is_finite():
             raise InputError("it holds weights that are not finite")
     except (ValueError, SafetensorError, OSError) as error:

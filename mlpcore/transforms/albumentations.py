@@ -75,7 +75,7 @@ class ElasticDeformation(DualTransform):  # type: ignore[misc]
         """A mask (h, w) or (h, w, channels), moved along."""
         if mask.shape[:2] != params["shape"][:2]:
             found, size = (f"{h} x {w}" for h, w in (mask.shape[:2], params["shape"][:2]))
-            raise InputError(f"a mask of {found} pixels: expected {size}, as the image has")
+            raise InputError(f"a mask of {found} pixels: expected {size}, like the image")
         return channels_last(self._map(seed).mask, mask, self.fill_mask)
 
     def apply_to_keypoints(self, keypoints: AnyArray, seed: int, **params: Any) -> AnyArray:

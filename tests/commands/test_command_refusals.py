@@ -81,7 +81,7 @@ REFUSED = [
         "of at least one epoch; mlpcore evaluate takes data as --data letters",
     ),
     ("info .", "expected a run of at least one epoch, such as half\n"),
-    ("evaluate sixteen --data letters", "from 0 to 255: expected 0 to 16, as in the training"),
+    ("evaluate sixteen --data letters", "from 0 to 255: expected 0 to 16, as in training"),
     ("evaluate half --figures f", METRICS),
     # predict and read
     ("predict", "PATH"),
@@ -206,7 +206,7 @@ def test_a_link_among_the_members_is_not_written_through(made_here, call, refusa
 DAMAGES = [
     (DOCUMENT, "}", "", f"c/{DOCUMENT} is damaged"),
     (DOCUMENT, '"7-5"', '"12"', f"c/{DOCUMENT} is damaged: expected members of differ"),
-    (f"7-5/{CONFIG}", '"seed": 1', '"seed": 9', "c/7-5 is the run of other settings"),
+    (f"7-5/{CONFIG}", '"seed": 1', '"seed": 9', "c/7-5 is a run with different settings"),
     (f"7-5/{BEST}", "7,5", "5,7", f"c/7-5/{BEST}"),
 ]
 

@@ -21,6 +21,6 @@ def test_a_run_or_the_network_of_the_package_opens_a_page(call, capsys, monkeypa
     assert b"6,826 weights" in content and b'"wrong": {"images"' in content
     assert b'"deformation": {"sigma": 5.5, "alpha": 36.0,' in content
     assert main(["draw"]) == 0
-    said = r"note: no network named: using net1 of the package, .* 0\.\d\d % .*\n"
+    said = r"note: no network named: using the pretrained net1, .* 0\.\d\d % .*\n"
     assert re.fullmatch(said, capsys.readouterr().err)
     assert b"1,347,510 weights" in opened[1].read_bytes()

@@ -232,12 +232,12 @@ def test_tables_without_numbers_or_labels(tmp_path):
     assert load(path).classes == ("a", "b", "c")
     np.testing.assert_array_equal(load(path).train_images, Dataset.from_arrays(*FOUR).train_images)
     test.write_text("\n".join(["0," * 48 + "0"] * 6))  # as some competitions have it
-    assert load(path).notice.endswith("20% of the images are for the test")
+    assert load(path).notice.endswith("20% of the images are the test set")
 
 
 def test_pictures_by_class(tmp_path):
     folder = pictures(tmp_path / "set")
-    assert load(folder / "train").notice.endswith("20% of the images are for the test")
+    assert load(folder / "train").notice.endswith("20% of the images are the test set")
     assert [path.parent.name for path in pictures_in(folder / "test")] == list("001122")
     shutil.copytree(folder / "train" / "1", folder / "train" / "lost+found")
     assert load(folder).n_classes == 3
@@ -248,6 +248,6 @@ def test_pictures_by_class(tmp_path):
     more.rename(folder / "train" / str(2**63))  # which 64 bits do not hold
     assert load(folder / "train").classes == ("0", "1", "2", str(2**63))
     Image.fromarray(X[0, :4]).save(folder / "train" / "1" / "small.png")
-    assert "small.png has 7 x 4 pixels: expected 7 x 7, as" in refusal(load, folder)
+    assert "small.png has 7 x 4 pixels: expected 7 x 7, like" in refusal(load, folder)
     shutil.rmtree(folder / "train")
     assert "set holds no training images: expected a folder" in refusal(load, folder)

@@ -140,7 +140,7 @@ CALLS = [
     (part(X, BOTH, **MODERN), r"^classes \(0, 1, 2\): expected \[0, 1\]"),
     (fit(X, BOTH), "^loss 'squared' and class_weight None: expected 'cross-entropy' and None"),
     (part(X, BOTH, [0, 1], class_weight={0: 2}, **MODERN), "class_weight {0: 2}: expected"),
-    (again(X, BOTH), r"^y has the shape \(230, 2\): expected a label a sample"),
+    (again(X, BOTH), r"^y has the shape \(230, 2\): expected labels \(n,\)"),
     (lambda: part(X, BOTH, [0, 1], **MODERN)().partial_fit(X, Y), "expected 2 columns, as before"),
     (fit(X, "text"), "^y is 'text': expected an array"),
     (deform(np.ma.masked_less(IMAGES, 0)), "^X holds masked values: expected none"),
@@ -162,7 +162,7 @@ CALLS = [
         "^deformation parameter delta: expected sigma, alpha",
     ),
     *(
-        (numbers(X[:n, :2], X[:n, 0], method=method), "^y holds 1 numbers a sample: expected 2")
+        (numbers(X[:n, :2], X[:n, 0], method=method), "^y holds 1 numbers per sample: expected 2")
         for n, method in ((230, "fit"), (5, "partial_fit"))
     ),
     (

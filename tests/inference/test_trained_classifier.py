@@ -104,7 +104,7 @@ def test_what_is_warned_of():
     net = load(save("n.safetensors"))
     for method, given, words in (
         (net.predict, Image.fromarray(pictures.as_bytes(pair)), "picture seems to show 2 digits"),
-        (net.predict_proba, noise, "the picture hardly shows a digit"),
+        (net.predict_proba, noise, "the picture probably shows no digit"),
         (net.predict_proba, arrays, "2 of 6 arrays with a light border"),
         (net.to_images, arrays, "2 of 6 arrays with a light border"),
     ):
@@ -138,7 +138,7 @@ PICTURES = [
     (np.array([["7"]]), "pixels has the type <U1"),
 ]
 IMAGES_REFUSED = [
-    (PIXELS, "0 to 255: expected -1 (the ground) to 1, as a Dataset holds them; predict"),
+    (PIXELS, "0 to 255: expected -1 (the background) to 1, as a Dataset holds them; predict"),
     (IMAGES[:, :28], "expected float32 of shape (any, 29, 29)"),
     ((IMAGES + 1) / 2, "from 0 to 1: expected -1"),
     (IMAGES * np.float32(np.nan), "finite"),
@@ -152,7 +152,7 @@ SOURCES = [
     ([5], "5: expected"),
     ("", "''"),
     ("no", "no does not exist: expected"),
-    (["n.safetensors", "wide.safetensors"], "knows other classes"),
+    (["n.safetensors", "wide.safetensors"], "has different classes"),
     (["wide.safetensors", "tall.safetensors"], "images of 9 x 7: expected 7 x 9"),
 ]
 REFUSED = {"predict": PICTURES, "predict_images": IMAGES_REFUSED, "load": SOURCES}
@@ -219,4 +219,4 @@ def test_a_run_its_weights_and_its_export_know_the_data(dtype):
     np.testing.assert_array_equal(both.to_probabilities(outputs), of_outputs(outputs, 1.25))
     numbers = Dataset.from_arrays(values, labels, values[:9], labels[:9])
     finish_run("numbers", make_config(epochs=1), numbers)
-    assert "knows other classes than" in refusal(load, "run", "numbers")
+    assert "has different classes than" in refusal(load, "run", "numbers")

@@ -77,7 +77,7 @@ def of_another_run(name):
     return lambda run: (run.parent / "other" / name).replace(run / name)
 
 
-NO_FIT = f"does not fit {CONFIG} beside it"
+NO_FIT = f"does not match {CONFIG}"
 REFUSED = [
     (settings(hidden_layers=[9, 7]), f"{LAST} {NO_FIT}: architecture 35,9,6,3, expected"),
     (settings(skip=0.5), f"{CONFIG} is damaged: Object contains unknown field `skip`"),
@@ -85,8 +85,8 @@ REFUSED = [
     (checkpoint(epoch=-1), "epoch -1: expected"),
     (checkpoint(epoch=4), "epoch 4: expected"),
     (checkpoint(progress={"samples": 231}), "samples 231: expected"),
-    (checkpoint(training={}), f"has other settings than {CONFIG} beside it"),
-    (checkpoint(metrics_sha256="0"), f"{METRICS} is damaged: its first 2 lines do not fit"),
+    (checkpoint(training={}), f"has different settings than {CONFIG}"),
+    (checkpoint(metrics_sha256="0"), f"{METRICS} is damaged: its first 2 lines do not match"),
     (checkpoint(text="[" * 100_000), f"{LAST} is damaged"),
     *((of_another_run(name), name) for name in (BEST, LAST, METRICS)),
     *((checkpoint(n, "relu"), f"{n} {NO_FIT}: activation relu, expected") for n in (BEST, LAST)),

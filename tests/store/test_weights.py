@@ -54,7 +54,7 @@ HOSTILE = [
     (announcing("999999,999999,10", **WHOLE), "its tensors are not those of 999999-999999-10"),
     (announcing("2,3", **WHOLE), "its tensors are not those of 2-3"),
     (announcing("3,2", **WHOLE).replace(b"F32", b"I32"), "its tensors are not those of 3-2"),
-    (announcing("3,2", **WHOLE), "its checksum does not fit its content"),
+    (announcing("3,2", **WHOLE), "its checksum does not match its content"),
     (announcing("3,2", "swish", **WHOLE), "'swish': expected tanh or relu"),
     *((announcing(text, **WHOLE), "architecture") for text in ("", "4", "4,x", "-4,2", "9" * 50)),
 ]

@@ -160,7 +160,7 @@ def test_a_picture_in_place_of_a_drawing(open_page, pretrained):
         assert text(page, "first") == str(outputs.argmax())
         then = f"then {outputs.argsort()[-2]} with under 0.1\u00a0%"
         assert text(page, "second") == f"{100 * outputs.max():.0f}\u00a0%\n{then}"
-        assert "by a plain threshold" in text(page, "message")
+        assert "with a plain threshold" in text(page, "message")
         act(page, "Escape")
         assert text(page, "first") == "?"
     nothing = 0, 0
@@ -175,7 +175,7 @@ def test_a_picture_in_place_of_a_drawing(open_page, pretrained):
     draw(page, [*placed(STROKES[1], 1, 0.3, 0.5), *placed(STROKES[1], 1, 0.7, 0.5)])
     assert "2 digits" in text(page, "message") and text(page, "first") == "?"
     noise = encoded(np.random.default_rng(0).integers(0, 256, (90, 90)))
-    for content, said in (noise, "hardly shows a digit"), (b"no picture", "not a picture"):
+    for content, said in (noise, "probably not a digit"), (b"no picture", "not a picture"):
         give(page, "open", content)
         page.locator("#message", has_text=said).wait_for()
     for size in (40, 40), (7, 40):

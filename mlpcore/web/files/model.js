@@ -16,7 +16,7 @@ function withLayers(network, precision) {
 
 const rejector = content.rejector && withLayers(content.rejector, "float16");
 
-/** Whether an image hardly shows a digit, as mlpcore/inference/rejector.py. */
+/** Whether an image probably shows no digit, as mlpcore/inference/rejector.py. */
 export function isDoubtful(image) {
   if (!rejector) return false;
   return states(rejector, inputsOf(image, rejector)).at(-1)[1] < rejector.threshold;

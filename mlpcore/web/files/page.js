@@ -15,8 +15,8 @@ import { showInk } from "./pixels.js";
  * number of deformed forms; the most bars.
  */
 const [RASTER, THICKEST, FORMS, MAX_BARS] = [128, 0.25, 12, 10];
-const NO_DIGIT = "No digit found: expected one that stands out from an even ground.";
-const PLAIN = "Ink was told from paper by a plain threshold: mlpcore predict reads photographs better.";
+const NO_DIGIT = "No digit found: expected one that stands out from a plain background.";
+const PLAIN = "Ink and paper are separated with a plain threshold: mlpcore predict reads photographs better.";
 const UNITS = { sigma: " px", alpha: " px", beta: "°", gamma: " %" };
 
 const byId = (id) => document.getElementById(id);
@@ -84,7 +84,7 @@ function read(canvas, isDone, usual = "") {
     return;
   }
   const asked = imageOf(digit.pixels);
-  setText("message", isDone && isDoubtful(asked) ? "This hardly shows a digit." : usual);
+  setText("message", isDone && isDoubtful(asked) ? "This is probably not a digit." : usual);
   show(asked, answerOfDigit(asked), isDone);
 }
 
@@ -92,7 +92,7 @@ async function open(file) {
   if (!file) return;
   const canvas = await inkOfPicture(file, RASTER);
   if (canvas) read(canvas, true, PLAIN);
-  else setText("message", "This is not a picture that the browser knows.");
+  else setText("message", "This is not a picture that the browser can read.");
   if (canvas && image) showPicture();
 }
 
@@ -187,7 +187,7 @@ async function showForms() {
   forms.replaceChildren(...shown);
   const agreeing = shown.filter(({ className }) => !className).length;
   const count = agreeing === FORMS ? `All ${FORMS}` : `${agreeing} of ${FORMS}`;
-  setText("agreement", `${count} are read as ${classes[guess]}, as your digit is.`);
+  setText("agreement", `${count} are read as ${classes[guess]}, like your digit.`);
   forms.ariaBusy = "false";
 }
 
