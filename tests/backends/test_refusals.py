@@ -5,15 +5,13 @@ import pytest
 from scipy.sparse import csr_matrix
 
 from emulated import SIMD, get_backend
-from mlpcore import backends
+from mlpcore import InputError, Network, backends
 from mlpcore.backends import simd
 from mlpcore.backends.arguments import MAX_SIDE, check_array
 from mlpcore.backends.simd import SimdBackend
 from mlpcore.cpu import available_cores
 from mlpcore.data.pixels import DIGITS_PIXELS, MNIST_PIXELS
 from mlpcore.deformation import DeformationParameters, deform_selected
-from mlpcore.errors import InputError
-from mlpcore.network import Network
 from mlpcore.network.architecture import parse_hidden_layers
 from oracle import bits, uniform
 

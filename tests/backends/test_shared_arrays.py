@@ -4,11 +4,9 @@ import numpy as np
 import pytest
 from scipy.sparse import csr_matrix
 
-from mlpcore import backends
+from mlpcore import InputError, Network, backends
 from mlpcore.backends.simd import SCHEDULES
 from mlpcore.deformation import DeformationParameters, deform_selected
-from mlpcore.errors import InputError
-from mlpcore.network import Network
 from oracle import bits, trained, training_set, uniform
 
 

@@ -8,9 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mlpcore import backends
+from mlpcore import Network, backends
 from mlpcore.backends.simd import SCHEDULES, SimdBackend
-from mlpcore.network import Network
 from oracle import SEEDS, on_ground, random_network, trained, training_set, uniform
 
 

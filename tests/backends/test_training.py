@@ -10,9 +10,8 @@ from hypothesis import strategies as st
 from scipy.sparse import csr_array, csr_matrix
 
 from emulated import SIMD, emulated_backend, get_backend
-from mlpcore import backends
+from mlpcore import Network, backends
 from mlpcore.backends.simd import SCHEDULES, SimdBackend
-from mlpcore.network import Network
 from mlpcore.network.activation import BINARY, HUBER
 from oracle import (
     CASES,

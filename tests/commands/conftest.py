@@ -8,11 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from mlpcore import backends, dataset
+from mlpcore import Trainer, backends, dataset
 from mlpcore.__main__ import main
 from mlpcore.commands import committee, runs
 from mlpcore.data import mnist
-from mlpcore.training.trainer import Trainer
 from small_runs import finish_run, isolate, make_config, write_idx
 
 

@@ -8,14 +8,12 @@ from unittest import mock
 
 import pytest
 
+from mlpcore import Network, Trainer, dataset
 from mlpcore.__main__ import main
 from mlpcore.commands import committee, train
-from mlpcore.data import dataset
-from mlpcore.network import Network
 from mlpcore.store.committee import DOCUMENT, CommitteeFolder
 from mlpcore.store.run_folder import BEST, CONFIG, LAST, METRICS
 from mlpcore.terminal import say
-from mlpcore.training.trainer import Trainer
 from mlpcore.web import html
 from small_runs import write_idx, write_weights
 

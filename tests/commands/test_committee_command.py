@@ -7,13 +7,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from mlpcore import dataset
+from mlpcore import Trainer, dataset
 from mlpcore.__main__ import main
 from mlpcore.commands import committee as command
 from mlpcore.commands import runs
 from mlpcore.store.committee import CommitteeFolder, plan
 from mlpcore.store.weights import weights_sha256
-from mlpcore.training.trainer import Trainer
 from small_runs import assert_same_result, load_run, make_config
 from test_golden_bits import EXPECTED
 

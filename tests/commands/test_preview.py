@@ -7,9 +7,8 @@ import numpy as np
 import pytest
 from matplotlib.figure import Figure
 
-from mlpcore import backends, dataset, philox
+from mlpcore import DeformationParameters, backends, dataset, philox
 from mlpcore.commands import preview
-from mlpcore.deformation.parameters import DeformationParameters
 from mlpcore.report.preview import draw
 from mlpcore.training.sources import ArraySource
 from small_runs import make_config

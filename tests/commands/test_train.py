@@ -13,11 +13,11 @@ import numpy as np
 import pytest
 from msgspec import structs
 
-from mlpcore import backends
+from mlpcore import TrainingConfig, backends
 from mlpcore.__main__ import main
 from mlpcore.commands import runs
 from mlpcore.commands import train as command
-from mlpcore.deformation.parameters import IDENTITY, DeformationParameters
+from mlpcore.deformation import IDENTITY, DeformationParameters
 from mlpcore.files import LOCK_FILE
 from mlpcore.network.architecture import PRESETS
 from mlpcore.report import figures
@@ -25,7 +25,6 @@ from mlpcore.report.results import describe_second
 from mlpcore.store.run_folder import BEST, CONFIG, LAST, METRICS
 from mlpcore.store.trained import TrainedNetwork
 from mlpcore.training import pace
-from mlpcore.training.config import TrainingConfig
 from small_runs import DATA, MODERN, load_run, make_pixels, write_arrays
 
 PAPER = TrainingConfig(PRESETS["net2"], backend="scalar", schedule="sparse")

@@ -14,12 +14,11 @@ import pytest
 from PIL import Image
 
 from idx_files import idx_bytes, small_set, write_set, zipped
-from mlpcore import Dataset, dataset
+from mlpcore import Dataset, InputError, dataset
 from mlpcore.data import mnist
 from mlpcore.data.dataset import load
 from mlpcore.data.idx import FILES
 from mlpcore.data.summary import DataSummary
-from mlpcore.errors import InputError
 from mlpcore.store.documents import from_json, to_json
 from small_runs import isolate, refusal
 

@@ -13,13 +13,12 @@ import pytest
 from PIL import Image
 
 from idx_files import idx_bytes, small_set, zipped
-from mlpcore import Dataset
+from mlpcore import Dataset, InputError
 from mlpcore.data import arrays, idx
 from mlpcore.data.class_folders import pictures_in
 from mlpcore.data.dataset import load
 from mlpcore.data.idx import FILES
 from mlpcore.data.summary import DataSummary
-from mlpcore.errors import InputError
 from small_runs import refusal
 
 KERAS = "x_train", "y_train", "x_test", "y_test"

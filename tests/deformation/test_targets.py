@@ -4,9 +4,8 @@ import numpy as np
 import pytest
 from scipy.ndimage import map_coordinates
 
-from mlpcore import backends
-from mlpcore.deformation.deform import displacements
-from mlpcore.deformation.parameters import DeformationParameters
+from mlpcore import DeformationParameters, backends
+from mlpcore.deformation import displacements
 from mlpcore.deformation.targets import move_boxes, move_masks, move_points
 
 BACKEND = backends.get("cpu", 1)

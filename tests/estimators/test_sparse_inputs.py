@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from mlpcore import OnlineMLPClassifier
-from mlpcore.errors import InputError
+from mlpcore import InputError, OnlineMLPClassifier
 
 RNG = np.random.default_rng(0)
 X = np.where(RNG.random((300, 40)) < 0.2, RNG.normal(size=(300, 40)), 0).astype(np.float32)

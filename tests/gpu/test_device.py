@@ -5,10 +5,9 @@ import functools
 import numpy as np
 import pytest
 
-from mlpcore import backends
+from mlpcore import Network, backends
 from mlpcore.backends.cuda.backend import SCHEDULES
 from mlpcore.backends.cuda.plan import DoesNotFit, make_plan
-from mlpcore.network import Network
 from mlpcore.network.architecture import PRESETS
 from oracle import bits, trained, training_set
 

@@ -4,12 +4,11 @@ import numpy as np
 import pytest
 
 from emulated import get_backend, needs_emulation
+from mlpcore import DeformationParameters, Network
 from mlpcore.backends.cuda.backend import CudaBackend
 from mlpcore.backends.cuda.launch import KERNELS
 from mlpcore.data.pixels import PixelSpec
-from mlpcore.deformation.deform import deform
-from mlpcore.deformation.parameters import DeformationParameters
-from mlpcore.network import Network
+from mlpcore.deformation import deform
 
 #: Layer sizes around the edges of the kernels' blocks.
 SHAPES = ((1, 1), (31, 257, 10), (32, 33, 255, 3), (15, 16, 17, 128))

@@ -9,9 +9,8 @@ import pytest
 
 import mlpcore
 import pictures
-from mlpcore import backends, dataset
+from mlpcore import InputError, backends, dataset
 from mlpcore.data.digit import find_digit
-from mlpcore.errors import InputError
 from mlpcore.inference import rejector
 from mlpcore.inference.classifier import PRETRAINED_FILE
 from mlpcore.inference.slant import SHARES, turned_back

@@ -7,8 +7,7 @@ from importlib import resources
 import numpy as np
 import pytest
 
-from mlpcore.errors import InputError
-from mlpcore.network import Network
+from mlpcore import InputError, Network
 from mlpcore.network.activation import ACTIVATIONS, complete
 from mlpcore.network.architecture import PRESETS, format_hidden_layers, parse_hidden_layers
 

@@ -9,8 +9,7 @@ from matplotlib.backends.backend_agg import RendererAgg
 from matplotlib.image import AxesImage
 from scipy import ndimage
 
-from mlpcore import Network
-from mlpcore.evaluation.evaluation import Evaluation
+from mlpcore import Evaluation, Network
 from mlpcore.report import curves, figures, layout
 from mlpcore.training.state import EpochMetrics
 

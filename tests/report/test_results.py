@@ -5,13 +5,12 @@ import sys
 import numpy as np
 from msgspec.structs import replace
 
+from mlpcore import Evaluation, TrainingConfig
 from mlpcore.data.pixels import MNIST_PIXELS
 from mlpcore.data.summary import DataSummary
-from mlpcore.evaluation.evaluation import Evaluation
 from mlpcore.network.architecture import PRESETS
 from mlpcore.report.results import report, result_table
 from mlpcore.report.tables import duration, escape, markdown_table, text_table
-from mlpcore.training.config import TrainingConfig
 from mlpcore.training.state import EpochMetrics, TrainingState
 
 MNIST = DataSummary("MNIST", "here", 10, 60_000, 10_000, "", MNIST_PIXELS)

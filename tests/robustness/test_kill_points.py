@@ -8,11 +8,10 @@ from functools import partial
 import pytest
 
 import forked
-from mlpcore import backends
+from mlpcore import Trainer, backends
 from mlpcore.files import LOCK_FILE
 from mlpcore.store import run_folder
 from mlpcore.store.run_folder import CONFIG, RUN_FILES, Run
-from mlpcore.training.trainer import Trainer
 from small_runs import DATA, StopAfter, assert_same_result, make_config, start_run
 
 #: The calls of the system that change a folder, or make a file durable.

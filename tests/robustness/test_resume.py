@@ -13,13 +13,11 @@ import numpy as np
 import pytest
 
 from emulated import SIMD, get_backend
-from mlpcore import StreamMLPClassifier, backends
-from mlpcore.errors import InputError
+from mlpcore import InputError, StreamMLPClassifier, Trainer, backends
 from mlpcore.store import run_folder
 from mlpcore.store.run_folder import LAST, Run, read_history
 from mlpcore.training import sources
 from mlpcore.training.sources import ArraySource
-from mlpcore.training.trainer import Trainer
 from small_runs import (
     DATA,
     MODERN,

@@ -8,8 +8,7 @@ from unittest.mock import DEFAULT, Mock
 
 import pytest
 
-from mlpcore import files
-from mlpcore.errors import InputError
+from mlpcore import InputError, files
 
 FULL = Mock(side_effect=OSError(errno.ENOSPC, "No space left on device"))
 

@@ -9,17 +9,13 @@ import pytest
 from msgspec import structs
 
 from idx_files import write_set
-from mlpcore import backends
+from mlpcore import Dataset, DeformationParameters, InputError, TrainingConfig, backends
 from mlpcore.data import mnist
-from mlpcore.data.dataset import Dataset
 from mlpcore.data.idx import md5
 from mlpcore.data.pixels import PixelSpec
-from mlpcore.deformation.parameters import DeformationParameters
-from mlpcore.errors import InputError
 from mlpcore.store.documents import to_metadata
 from mlpcore.store.run_folder import Run
 from mlpcore.store.weights import write_network
-from mlpcore.training.config import TrainingConfig
 from mlpcore.training.state import EpochMetrics
 from mlpcore.training.trainer import Observer, Trainer
 

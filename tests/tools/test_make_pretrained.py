@@ -7,11 +7,9 @@ import numpy as np
 import pytest
 
 import pretrained
-from mlpcore import backends, evaluate
-from mlpcore.data import dataset
+from mlpcore import TrainingConfig, backends, dataset, evaluate
 from mlpcore.store.documents import from_json
 from mlpcore.store.trained import TrainedNetwork
-from mlpcore.training.config import TrainingConfig
 from mlpcore.training.recipes import RECIPES
 from small_runs import finish_run, isolate, make_config, write_mnist
 

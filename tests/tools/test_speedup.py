@@ -7,8 +7,7 @@ from unittest import mock
 
 import pytest
 
-from mlpcore import Network, backends
-from mlpcore.data import dataset
+from mlpcore import Network, backends, dataset
 from speed import command, measure, tables, timing, to_error
 from speed.peers import PEERS
 from speed.peers.base import Peer

@@ -5,8 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from mlpcore.deformation.parameters import DeformationParameters
-from mlpcore.errors import InputError
+from mlpcore import DeformationParameters, InputError
 from mlpcore.store.documents import from_json, to_json
 from mlpcore.training.config import CHOICES, Schedule, TrainingConfig, default_learning_rate_end
 from small_runs import make_config

@@ -10,12 +10,9 @@ import numpy as np
 import pytest
 
 from emulated import emulated_backend, get_backend, needs_emulation
-from mlpcore import backends, deformation, philox
+from mlpcore import DeformationParameters, InputError, Network, backends, deformation, philox
 from mlpcore.data.pixels import PixelSpec
-from mlpcore.deformation.parameters import DeformationParameters
 from mlpcore.deformation.values import background_of
-from mlpcore.errors import InputError
-from mlpcore.network import Network
 from mlpcore.training import sources
 from mlpcore.training.sources import ArraySource
 from mlpcore.training.state import TrainingState

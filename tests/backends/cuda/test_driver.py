@@ -10,12 +10,10 @@ import pytest
 
 from emulated import emulated_backend, needs_emulation
 from fake_pycuda import FakeCuda
-from mlpcore import backends
+from mlpcore import DeformationParameters, InputError, backends
 from mlpcore.backends.cuda import availability, network, nvcc, streaming
 from mlpcore.backends.cuda.backend import CudaBackend
-from mlpcore.deformation.deform import deform
-from mlpcore.deformation.parameters import DeformationParameters
-from mlpcore.errors import InputError
+from mlpcore.deformation import deform
 from oracle import assert_near, bits, random_network, training_set
 
 pytestmark = needs_emulation

@@ -8,12 +8,9 @@ import numpy as np
 import pytest
 
 from emulated import emulated_backend, get_backend, needs_emulation
+from mlpcore import DeformationParameters, InputError, Network, Trainer
 from mlpcore.backends.cuda import deformation, network, streaming
 from mlpcore.deformation.deform import deform, gaussian_taps
-from mlpcore.deformation.parameters import DeformationParameters
-from mlpcore.errors import InputError
-from mlpcore.network import Network
-from mlpcore.training.trainer import Trainer
 from oracle import bits, random_network, trained, training_set, uniform
 from small_runs import DATA, make_config
 
