@@ -1,6 +1,8 @@
-"""Promises of the C backend alone: the same bits with any threads, and an end between samples."""
+"""Promises of the C backend alone: bits, packed weights, failing allocations, threads that end."""
 
+import gc
 import os
+import subprocess
 import sys
 
 import numpy as np
@@ -8,9 +10,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from c_operations import SIZES, operations
+from emulated import SIMD
 from mlpcore import Network, backends
+from mlpcore.backends import simd
 from mlpcore.backends.simd import SCHEDULES, SimdBackend
-from oracle import SEEDS, on_ground, random_network, trained, training_set, uniform
+from mlpcore.network.activation import A, B
+from oracle import EPSILON, SEEDS, on_ground, random_network, trained, training_set, uniform
 
 
 @given(
@@ -95,3 +101,117 @@ def test_no_thread_only_waits(sizes, most):
     trained(SimdBackend("scalar", 64), Network(sizes, 1), *training_set(sizes, 50), progress=count)
     assert len(seen) > 1 and seen[0] == most == max(seen)
     assert seen == sorted(seen, reverse=True)
+
+
+#: The error of a packed weight below 1: half of the last of 21 bits, of which one is the sign, and
+#: four roundings to float32. They round the scale, its inverse, the product of the weight and the
+#: inverse, and the whole number.
+PACKED_EPSILON = 2.0**-21 + 4 * EPSILON
+
+
+@pytest.mark.parametrize("name", [each for each in SIMD if backends.get(each).packs])
+@pytest.mark.parametrize(
+    ("n_in", "row", "above"),
+    [
+        *((n_in, 1, 1) for n_in in (1, 15, 16, 17, 47, 48, 95, 96, 97, 144)),
+        *((97, row, 1) for row in (0, 1e-20, 1e-30, np.nan)),
+        *((n_in, 1, 2.0**-100) for n_in in (17, 300)),
+    ],
+)
+def test_a_packed_row_has_its_21_bits(name, reference, n_in, row, above):
+    """Up and down, whatever the size of other rows, and of the deltas, some of them denormal.
+
+    One neuron alone is connected to the output. A single step, the first of a block, shows in
+    its loss what went up, and in the biases of the layer below what came down.
+    """
+    width = 300 + 15_000 // n_in  # a smaller layer is one thread's, and not packed
+    network = random_network((1, n_in, width, 1), 1)
+    for array in (network.weights[1], network.biases[1]):
+        array[5] *= row
+    network.weights[2][:, np.arange(width) != 5] = 0
+    network.weights[2][:, 5] = above
+    data = np.zeros((32, 1), np.float32), np.zeros(32, np.uint8), np.arange(32, dtype=np.int32)
+    rates = [1e3 / (row or 1) / above if row == row else 1.0, 1e-3, 1e-3]
+    once = np.eye(1, 32, dtype=np.float32)[0]
+    engine = SimdBackend(name, 2, packed_from=0)
+    got, result = trained(engine, network, *data, rates, sample_weight=once)
+    wanted, expected = trained(reference, network, *data, rates, sample_weight=once)
+    if np.isnan(row):
+        assert np.isnan(result.loss)
+        return
+    # Of neuron 5's sum, and then of its state and the output, whose slopes are at most A B; each
+    # tanh is off by up to 4e-7 (cpu_simd/layer_kernels.h). The slope of the loss is |y - t|.
+    greatest = np.abs(np.append(network.weights[1][5], network.biases[1][5])).max()
+    error = PACKED_EPSILON * greatest * (1 + A * np.abs(np.tanh(B * network.biases[0])).sum())
+    error = A * B * above * (A * B * error + A * 4e-7) + A * 4e-7
+    assert abs(result.loss - expected.loss) <= np.sqrt(2 * expected.loss) * error
+    change, correct = (each.biases[0] - network.biases[0] for each in (got, wanted))
+    # The slopes and the deltas above round as well; no scale is below 1e-28.
+    tolerance = 3 * PACKED_EPSILON * max(1, 1e-27 / (row or 1))
+    assert np.abs(change - correct).max() <= tolerance * np.abs(correct).max()
+    assert change.any() == (row > 0)
+
+
+OPERATIONS = dict(operations())
+
+
+@pytest.mark.parametrize("name", OPERATIONS)
+def test_every_allocation_and_every_start_of_a_thread_fails_once(name, monkeypatch):
+    monkeypatch.setattr(simd, "_at_most_cores", int)  # three threads on any machine
+    gc.collect()  # frees what other tests left
+    start = Network(SIZES, 1, "relu", "cross-entropy", "he")
+    expected, failed, n = OPERATIONS[name](start.copy()), True, 0
+    while failed:
+        network, n = start.copy(), n + 1
+        simd._fail_call(n)
+        try:
+            result = OPERATIONS[name](network)
+        except MemoryError:
+            result = None
+        finally:
+            left, leaked = simd._calls()
+            simd._fail_call(0)
+        failed = left <= 0
+        assert leaked == 0
+        if result is None:
+            assert failed and all(map(np.array_equal, network.weights, start.weights))
+        else:  # with fewer threads, if a call has failed
+            assert all(map(np.array_equal, result, expected))
+    assert n > (20 if name == "train sparse" else 1)
+
+
+CODE = """
+import sys, threading, time
+import numpy as np
+from mlpcore import Network
+from mlpcore.backends import simd
+
+class Slow:
+    def __del__(self, sleep=time.sleep):
+        sleep(0.5)
+
+sys.modules["slow"] = Slow()  # its end takes long, with the other modules' end
+simd._at_most_cores = int
+network, backend = Network((300, 1000, 1000, 10), seed=1), simd.SimdBackend("scalar", 2)
+images, labels = np.zeros((20000, 300), np.float32), np.zeros(20000, np.uint8)
+called = threading.Event()
+
+def wait(sleep=time.sleep):
+    called.set()
+    sleep(0.3)  # Python then ends this thread, while another one of C works on
+
+def count(depth):
+    # C keeps what its threads share deep in this thread's stack. The system frees that, but not
+    # the stack's first pages.
+    if depth == 0:
+        return backend.count_errors(network, images, labels, wait)
+    return list(map(count, [depth - 1]))
+
+threading.Thread(target=count, args=(100,), daemon=True).start()
+called.wait()
+"""
+
+
+def test_the_interpreter_ends_while_a_callback_waits():
+    """Python ended the thread in the callback; other threads then read from its freed stack."""
+    subprocess.run([sys.executable, "-c", CODE], check=True)
