@@ -12,7 +12,7 @@ from mlpcore import Network, Trainer, dataset
 from mlpcore.__main__ import main
 from mlpcore.commands import committee, train
 from mlpcore.store.committee import DOCUMENT, CommitteeFolder
-from mlpcore.store.run_folder import BEST, CONFIG, LAST, METRICS
+from mlpcore.store.run_folder import BEST, CONFIG, METRICS
 from mlpcore.terminal import say
 from mlpcore.web import html
 from small_runs import write_idx, write_weights
@@ -26,8 +26,6 @@ C = (
 REFUSED = [
     ("trian", "--help or --version; did you mean train?"),
     ("trian --epochs 9", "'trian' before '--epochs': expected train, committee"),
-    ("backends now", "unrecognized arguments: now"),
-    ("--version now", "'--version' before 'now'"),
     ("\x1b]0;title\x07", r"'\x1b]0;title\x07': expected"),
     # train
     ("train --arch 3\n4", "3\\n4"),
@@ -43,20 +41,15 @@ REFUSED = [
     ("train --lr 0", "learning rate 0.0: expected a number above 0"),
     ("train --out /proc/run", "/proc/run"),
     ("train --out c", "c holds a committee"),
-    ("train --out .", ": expected a new or an empty folder"),
     ("train --data=", "'', expected a folder\n"),
-    ("train --data no\nwhere", "no\\nwhere"),
     ("train --dataset mnist", "MNIST was not found"),
     ("train --dataset digits --arch 999999,999999", "GiB"),
-    ("train --resume none", "none does not exist: expected the folder of a run"),
-    ("train --resume empty", "empty holds no run: expected the folder of a run"),
     ("train --resume none --hold-out 5", "--hold-out together with --resume: expected only --ep"),
     ("train --resume run --epochs 2", "epochs 2: expected at least 3"),
     ("train --resume run --data letters2", "are not those that the run in run began with"),
     # committee
     (f"{C} --sigma 5", "c holds a committee with sigma 6.0 for the member 8-6: expected"),
     (f"{C} --arch 8,6 12", "members 8-6, 7-5, 12: expected the same command"),
-    (f"{C} --data letters2", "letters2 are not those that the committee in c began with"),
     (f"{C} --out .", ": expected a new or an empty folder"),
     ("committee --arch net1 1000,500 --out new", "--arch net1 net1: expected each once"),
     ("committee --members 0 --out new", "members 0: expected a whole number from 1 to 1,000"),
@@ -65,12 +58,9 @@ REFUSED = [
     (f"{C} --scheduler nowhere", "no Dask scheduler at nowhere: "),
     (f"{C} --scheduler tcp://127.0.0.1:65536", "port 65536: expected a whole number from 1 to"),
     # info and evaluate
-    ("info none", "none does not exist: expected the folder of a run or of a committee"),
-    ("evaluate none", "none does not exist: expected the folder of a run or of a committee"),
     ("evaluate c", "c/8-6"),
     ("evaluate net --json pipe", "cannot write pipe: expected a file or a new name"),
     ("evaluate net --figures link", "cannot write link, a link"),
-    (f"evaluate run --json run/{LAST}", f"{LAST} belongs to a run"),
     ("evaluate run --strength 1", "--strength without --copies: expected both or none"),
     ("evaluate run --dataset digits", "of 8 x 8 and 10 classes: expected images of 5 x 7 and 3"),
     ("evaluate pretrained --data letters", "; mlpcore predict takes pictures of any size"),
@@ -86,17 +76,13 @@ REFUSED = [
     ("predict net a.png --show --json", "--show together with --json"),
     ("predict none.png", "error: none.png does not exist: expected a picture"),  # and no note
     ("predict pretrained", "error: pretrained is a network: expected pictures, too"),
-    ("predict runs/typo file", "runs/typo does not exist: expected a picture, a folder of"),
     ("predict oblong.safetensors file", "a network for images of 29 x 31"),
     ("predict net a.png --save-normalised file", "file exists: expected a new folder"),
     ("predict pretrained empty", "the folder empty holds no pictures"),
     ("read a.png --columns 0", "columns 0: expected"),
-    ("read file --show found.jpg", "--show found.jpg: expected a name that ends in .png"),
     ("read file --csv out.txt", "--csv out.txt: expected a name that ends in .csv"),
-    ("read file b.png --new-fields a.json", "--new-fields: expected one file of a picture"),
     ("read file b.png --show found.png", "--show with 2 pictures: expected a folder"),
     # preview, draw and export
-    ("preview --rows 2.5", "'2.5', expected a whole number"),
     ("preview --out a.jpg", "--out a.jpg: expected a name that ends in .png"),
     ("preview --dataset digits --rows 0", "rows 0: expected a whole number from 1 to 100"),
     ("preview --dataset digits --columns 1", "columns 1: expected a whole number from 2"),
@@ -108,7 +94,6 @@ REFUSED = [
     ("export net --safetensors link.safetensors", "is the network itself"),
     (f"export net --safetensors run/{BEST.upper()}", "belongs to a run"),
     ("export net --onnx a.onnx --precision float16", "or --html"),
-    ("export net --onnx a.txt", "a.txt: expected a name that ends in .onnx"),
     ("export net --html a.html", "float16 halves it"),
 ]
 

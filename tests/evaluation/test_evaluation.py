@@ -1,6 +1,5 @@
 """Evaluation, committees, copies and probabilities: by hand and as SciPy's; refusals."""
 
-import math
 from unittest.mock import Mock
 
 import numpy as np
@@ -96,19 +95,15 @@ def images(shape, dtype=np.float32):
 REFUSED = [
     (lambda: Copies(0), "copies 0: expected .* 1 to"),
     (lambda: Copies(8, 0), "strength 0: expected more than 0, at most 5"),
-    (lambda: Copies(8, math.nan), "strength nan: expected more than 0"),
     (lambda: Copies(8, 0.5, -1), "seed -1: expected"),
     (lambda: Evaluation.of(ZEROS[:, :, None], LABELS), r"^outputs: .* \(2, 3, 1\), expected"),
     (lambda: Evaluation.of(ZEROS[:, :1], LABELS), "^outputs: .*2 or more classes"),
     (lambda: Evaluation.of(ZEROS[:0], LABELS), "^outputs: .*1 or more samples"),
-    (lambda: Evaluation.of(ZEROS.astype(int), LABELS), "^outputs: int64 .*expected real"),
     (lambda: Evaluation.of(ZEROS, np.arange(3)), r"^labels: .*\(3,\), expected"),
     (lambda: Evaluation.of(ZEROS, LABELS / 1), "^labels: float64 .*expected whole"),
     (lambda: Evaluation.of(ZEROS, 3 * LABELS), "^labels: from 0 to 3, expected 0 to 2"),
-    (lambda: Evaluation.of(ZEROS, -LABELS), "^labels: from -1 to 0, expected"),
     (lambda: Evaluation.of(ZEROS / 0, LABELS), "^outputs: expected finite"),
     (images((2, 6, 5)), r"^images: .*\(2, 30\), expected"),
-    (images((2, 7, 5), np.float64), "^images: float64"),
 ]
 
 

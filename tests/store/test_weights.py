@@ -50,9 +50,7 @@ WHOLE = {"layers.0.bias": np.zeros(2, "f"), "layers.0.weight": np.zeros((2, 3), 
 HOSTILE = [
     (struct.pack("<Q", 100) + b"{}", "header"),  # longer than the file
     (struct.pack("<Q", 2) + b"{}", "missing required field `format`"),
-    (struct.pack("<Q", 20000) + b"[" * 20000, "header"),
     (announcing("999999,999999,10", **WHOLE), "its tensors are not those of 999999-999999-10"),
-    (announcing("2,3", **WHOLE), "its tensors are not those of 2-3"),
     (announcing("3,2", **WHOLE).replace(b"F32", b"I32"), "its tensors are not those of 3-2"),
     (announcing("3,2", **WHOLE), "its checksum does not match its content"),
     (announcing("3,2", "swish", **WHOLE), "'swish': expected tanh or relu"),
