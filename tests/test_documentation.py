@@ -6,7 +6,6 @@ import importlib.util
 import pkgutil
 import re
 import shlex
-import subprocess
 from itertools import pairwise
 from pathlib import Path
 
@@ -90,17 +89,6 @@ def test_commands(page, monkeypatch):
         if found:  # more than a sentence that names a command
             with pytest.raises(Parsed):
                 main(shlex.split(found[1], comments=True))
-
-
-@each_page
-def test_make(page):
-    """Commands of make have their targets, and the tests that these run exist."""
-    for line in code(page):
-        if line.startswith("make "):
-            words = ["make", "--dry-run", *shlex.split(line, comments=True)[1:]]
-            said = subprocess.check_output(words, cwd=ROOT, text=True)
-            named = re.findall(r"tests/\S+\.py", said)
-            assert [name for name in named if not any(ROOT.glob(name))] == []
 
 
 def anchors(page):

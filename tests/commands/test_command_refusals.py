@@ -13,7 +13,6 @@ from mlpcore.__main__ import main
 from mlpcore.commands import committee, train
 from mlpcore.store.committee import DOCUMENT, CommitteeFolder
 from mlpcore.store.run_folder import BEST, CONFIG, METRICS
-from mlpcore.terminal import say
 from mlpcore.web import html
 from small_runs import write_idx, write_weights
 
@@ -134,13 +133,6 @@ def test_a_command_refuses_in_one_line(everything, refusal, monkeypatch, argv, w
     if "--data" not in argv:
         monkeypatch.setattr(dataset, "load", None)
     assert words in refusal(*argv.split(" "))
-
-
-def test_lines_are_shortened_and_control_characters_escaped(refusal, capsys):
-    assert len(refusal("train", "x" * 100_000)) < 310
-    say("a\x1b[31m\u202e\n" + "\x1b" * 1000)
-    first, second = capsys.readouterr().out.splitlines()
-    assert first == r"a\x1b[31m\u202e" and len(second) == 300 and second.isprintable()
 
 
 def test_a_folder_is_refused_before_anything_is_computed(made_here, refusal, monkeypatch):

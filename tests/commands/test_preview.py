@@ -44,11 +44,6 @@ def test_images_are_those_that_a_training_sees(call, data, monkeypatch):
         assert np.array_equal(images[:, column], inputs[places[:6]])
 
 
-def test_every_class_in_turn():
-    labels = np.array([2, 2, 2, 0, 2, 1, 1, 2, 2, 0] * 3)
-    assert preview.every_class_in_turn(labels, 7).tolist() == [3, 5, 0, 9, 6, 1, 13]
-
-
 def test_by_default_what_there_is_with_arrows_if_wanted(call, savefig):
     out = call("preview", "--rows", "2", "--columns", "2", "--field")
     assert out.startswith("note: MNIST was not found")

@@ -25,7 +25,7 @@ from mlpcore.report.results import describe_second
 from mlpcore.store.run_folder import BEST, CONFIG, LAST, METRICS
 from mlpcore.store.trained import TrainedNetwork
 from mlpcore.training import pace
-from small_runs import DATA, MODERN, load_run, make_pixels, write_arrays
+from small_runs import DATA, MODERN, load_run, make_pixels
 
 PAPER = TrainingConfig(PRESETS["net2"], backend="scalar", schedule="sparse")
 
@@ -191,17 +191,6 @@ def test_held_out_images_take_the_place_of_the_test_images(train, call, data):
     assert ": 40 held-out training images of 7 x 5" in call("evaluate", "r")
     out = call("evaluate", "r", "--data", data)
     assert ": 60 test images of 7 x 5" in out and "a part held out" in out
-
-
-def test_no_better_than_the_most_frequent_label(call, tmp_path):
-    """Images that tell nothing, one in three of label 0, the others of 9; none of 1 to 8."""
-    arrays = [np.zeros((30, 5, 5), np.uint8), np.array(10 * [0, 9, 9], np.uint8)]
-    data = str(write_arrays(tmp_path / "blank", 2 * arrays))
-    Path("r", "lost+found").mkdir(parents=True)  # as at the root of a file system
-    argv = ["--arch", "4", "--epochs", "9", "--lr", "0.05", "--threads", "1", "--out", "r"]
-    out = call("train", "--data", data, *argv, "--no-deform")
-    assert load_run("r").best_metrics.validation_errors == 10  # guesses 9
-    assert "most frequent label, which is wrong 33 % of the time" in out
 
 
 def test_a_signal_stops_and_the_printed_command_resumes(

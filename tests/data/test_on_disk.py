@@ -4,7 +4,6 @@ import os
 import pickle
 import struct
 from pathlib import Path
-from unittest.mock import Mock
 
 import numpy as np
 import pytest
@@ -139,9 +138,3 @@ def test_a_header_that_lies_is_refused(tmp_path, n, words):
     file = idx_set(tmp_path) / FILES[0]
     file.write_bytes(struct.pack(">4I", 0x803, n, 7, 7) + FOUR[0].tobytes())
     assert f"{file} is {words}: " in refusal(load, tmp_path)
-
-
-def test_an_error_of_the_disk_is_one_line(tmp_path, monkeypatch):
-    data = load(npy(tmp_path))
-    monkeypatch.setattr(on_disk, "open_regular", Mock(side_effect=OSError(5, "I/O")))
-    assert refusal(np.asarray, data.train_pixels).endswith("x_train.npy: I/O")

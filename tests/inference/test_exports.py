@@ -234,14 +234,6 @@ def test_samples_with_several_labels():
     assert same_weights(network, model.network_) and known["loss"] == "binary-cross-entropy"
 
 
-def test_a_stream_s_weights_are_those_of_its_last_sample():
-    model = OnlineMLPClassifier((9,), random_state=0).partial_fit(X[:5], Y[:5], classes=range(3))
-    for k in range(5, 9):
-        model.partial_fit(X[k : k + 1], Y[k : k + 1])
-        expected = model.predict_proba(X)
-        np.testing.assert_allclose(exported(model, X)[1], expected, rtol=0, atol=TOLERANCE)
-
-
 @pytest.mark.parametrize("hidden", [(), (9,), (9, 7)])
 @pytest.mark.parametrize("kind", ["names", "numbers"])
 @pytest.mark.parametrize("names", [("wasp", "bee"), (7, -1), (True, False), tuple(np.arange(2))])

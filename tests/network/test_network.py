@@ -1,14 +1,12 @@
 """The network: presets, views without copies, initial weights, bad sizes."""
 
 import pickle
-import re
-from importlib import resources
 
 import numpy as np
 import pytest
 
 from mlpcore import InputError, Network
-from mlpcore.network.activation import ACTIVATIONS, complete
+from mlpcore.network.activation import complete
 from mlpcore.network.architecture import PRESETS, format_hidden_layers, parse_hidden_layers
 
 
@@ -57,13 +55,6 @@ def test_copies_are_equal_and_separate():
         network.assign(Network((3, 5, 2)))
     network.biases[1][0] = np.nan
     assert not network.is_finite()
-
-
-def test_the_page_has_each_activation():
-    """Its JavaScript runs in tests only where there is Chromium."""
-    program = resources.files("mlpcore.web").joinpath("files/network.js").read_text()
-    (table,) = re.findall(r"const ACTIVATIONS = \{(.*?)\};", program, re.DOTALL)
-    assert sorted(re.findall(r'"([^"]+)":', table)) == sorted(ACTIVATIONS)
 
 
 def test_a_table_that_lacks_an_activation_is_refused():

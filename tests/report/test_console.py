@@ -11,7 +11,7 @@ from mlpcore import Trainer, backends
 from mlpcore.report import ProgressBar, console
 from mlpcore.report.console import Console
 from mlpcore.training.state import EpochMetrics
-from small_runs import DATA, Hook, make_config
+from small_runs import DATA, make_config
 
 
 @pytest.fixture
@@ -43,17 +43,6 @@ def test_a_terminal_shows_two_bars_and_keeps_the_lines(terminal, monkeypatch):
         assert words in text
     (line,) = (line for line in text.splitlines() if " 1/30 " in line and "5.00 %" in line)
     assert line.split()[-3:] == ["90", "10.0", "s"]
-
-
-def test_a_terminal_is_left_as_it_was(terminal):
-    """Also after an exception: the cursor is visible, and standard output is the same."""
-    before = sys.stdout
-    failing = Hook(lambda trainer, event, *arguments: 1 // (1 - trainer.state.epoch))
-    with pytest.raises(ZeroDivisionError):
-        trainer_of(3, ProgressBar(terminal), failing).run()
-    text = terminal.getvalue()
-    assert "run" in text and text.rindex("\x1b[?25h") > text.rindex("\x1b[?25l")
-    assert sys.stdout is before
 
 
 def test_a_notebook_has_bars(monkeypatch, capsys):

@@ -11,7 +11,7 @@ from mlpcore import TrainingConfig, backends, dataset, evaluate
 from mlpcore.store.documents import from_json
 from mlpcore.store.trained import TrainedNetwork
 from mlpcore.training.recipes import RECIPES
-from small_runs import finish_run, isolate, make_config, write_mnist
+from small_runs import finish_run, isolate, write_mnist
 
 
 @pytest.fixture
@@ -40,10 +40,3 @@ def test_the_file_holds_rounded_weights_and_their_evidence(data, capsys):
     line = f"{hashlib.sha256(content).hexdigest()}  net.safetensors\n"
     assert Path("new/net.sha256").read_text() == line
     assert capsys.readouterr().out.endswith(line)
-
-
-def test_only_finished_runs_on_mnist(data, capsys):
-    finish_run(Path("digits"), make_config(epochs=1), dataset.load(name="digits"))
-    assert pretrained.main(["digits", "--out", "net.safetensors"]) == 2
-    assert "digits: expected a finished run on MNIST" in capsys.readouterr().err
-    assert not Path("net.safetensors").exists()

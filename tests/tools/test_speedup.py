@@ -26,14 +26,6 @@ def problems():
     return {recipe: make_problem(DIGITS, (8, 5), recipe, 200) for recipe in ("paper", "modern")}
 
 
-def test_times_are_of_one_step_and_have_their_spread(monkeypatch):
-    ticks = iter([0.0, 0.0, 4.0, 0.0, 2.0, 0.0, 3.0])
-    monkeypatch.setattr(timing.time, "perf_counter", lambda: next(ticks))
-    case = timing.Case(lambda n: None, step=10, most=10)
-    (measured,) = timing.measure([case], timing.Settings(seconds=1.0, repeats=3))
-    assert measured == timing.Timing(0.3, 0.2, 0.4, 3)
-
-
 @pytest.mark.parametrize("way", [*ROUTINES, *PEERS], ids=lambda way: getattr(way, "name", way))
 def test_every_routine_of_ours_and_of_a_peer_is_right_and_can_be_timed(problems, way):
     ours, routine = way in ROUTINES, ROUTINES[getattr(way, "routine", way)]

@@ -58,12 +58,6 @@ def test_channels_and_fills():
     assert not np.array_equal(along_x["image"], WHITE)
 
 
-def test_no_objects():
-    shown = make_pipeline()(image=WHITE, bboxes=[], labels=[], keypoints=[])
-    assert len(shown["bboxes"]) == len(shown["keypoints"]) == 0
-    assert not np.array_equal(shown["image"], WHITE)
-
-
 def test_probability_seeds_and_pickles():
     assert np.array_equal(deformed(p=0)["image"], WHITE)
     assert not np.array_equal(deformed(seed=1)["image"], deformed()["image"])

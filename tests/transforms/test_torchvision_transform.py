@@ -55,16 +55,6 @@ def test_a_sample_gets_one_map():
     assert np.abs(np.array([left, top, left + width, top + height]) - found).max() <= 1
 
 
-def test_images_of_all_kinds():
-    expected = deformed(WHITE)
-    assert type(expected) is torch.Tensor
-    assert not torch.equal(expected, WHITE)
-    assert torch.equal(deformed(tv_tensors.Image(WHITE)), expected)
-    assert torch.equal(deformed(tv_tensors.Video(WHITE.expand(4, 3, 40, 50)))[2], expected)
-    picture = deformed(PIL.Image.fromarray(WHITE.permute(1, 2, 0).numpy()))
-    assert np.array_equal(np.asarray(picture), expected.permute(1, 2, 0))
-
-
 @pytest.mark.parametrize("mode", ["1", "P", "PA", "LA", "I;16", "I;16B", "F", "LAB"])
 def test_pictures_of_all_modes(mode):
     """They keep mode and palette, and get the map that the tensor of their pixels gets."""
@@ -117,14 +107,6 @@ def test_a_pair_of_alphas_is_for_x_and_for_y():
     points = tv_tensors.KeyPoints(CORNERS, canvas_size=(40, 50))
     moved = deformed(points, sigma=[6, 6], alpha=(40, 0), beta=0, gamma=0)
     assert torch.equal(moved[:, 1], CORNERS[:, 1]) and not torch.equal(moved, CORNERS)
-
-
-@pytest.mark.parametrize("kind", ["XYXY", "XYWH", "CXCYWH"])
-def test_boxes_of_whole_numbers_are_rounded_once(kind):
-    centres, sides = np.random.default_rng(0).integers(1, 12, (2, 99, 2))
-    rest = centres + sides if kind == "XYXY" else sides
-    given = boxes(torch.tensor(np.hstack([centres + 6, rest + 6 * (kind == "XYXY")])), kind)
-    assert torch.equal(deformed(given, alpha=0, beta=0, gamma=0), given)
 
 
 def test_no_objects():
