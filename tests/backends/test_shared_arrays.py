@@ -61,15 +61,6 @@ def test_a_stepper_has_copies_of_what_points_into_memory(cpu_name, kind):
     assert results[0] == results[1]
 
 
-def test_rates_that_change_in_a_list_are_those_of_the_call(cpu_name):
-    stepper, rates = backends.get(cpu_name).stepper(Network((6, 5, 3), 1)), [0.1, 0.1]
-    images, labels, _ = training_set((6, 5, 3), 9)
-    stepper.train(images, labels, rates)
-    before, rates[:] = bits(stepper.network), [1e-30, 1e-30]
-    stepper.train(images, labels, rates)
-    assert bits(stepper.network) == before
-
-
 def test_images_in_any_place(cpu_name):
     """Not aligned, between bytes of records, where the result goes, or one image before that."""
     backend, images = backends.get(cpu_name), uniform(1, 7, 6, 5)

@@ -1,7 +1,6 @@
 """Promises of the C backend alone: bits, packed weights, failing allocations, threads that end."""
 
 import gc
-import os
 import subprocess
 import sys
 
@@ -14,9 +13,9 @@ from c_operations import SIZES, operations
 from emulated import SIMD
 from mlpcore import Network, backends
 from mlpcore.backends import simd
-from mlpcore.backends.simd import SCHEDULES, SimdBackend
+from mlpcore.backends.simd import SimdBackend
 from mlpcore.network.activation import A, B
-from oracle import EPSILON, SEEDS, on_ground, random_network, trained, training_set, uniform
+from oracle import EPSILON, SEEDS, on_ground, random_network, trained, uniform
 
 
 @given(
@@ -74,33 +73,6 @@ def test_predict_keeps_what_is_not_finite(simd_name, value, count):
     assert np.isfinite(outputs).all(axis=1).tolist() == [True, False, True]
     assert np.isnan(outputs[1]).all()
     assert np.isnan(backend.predict(network, images[1:2])).all()
-
-
-@pytest.mark.parametrize("schedule", SCHEDULES)
-def test_a_network_that_has_diverged_can_be_drawn_anew(simd_name, schedule):
-    """No NaN stays in the padding of its rows, because NaN times 0 is NaN."""
-    images, labels, order = training_set((20, 17, 10), 40)
-    images[3] = np.nan
-    backend = backends.get(simd_name, 1, schedule)
-    network, _ = trained(backend, Network((20, 17, 10), 1), images, labels, order, 0.1)
-    assert not network.is_finite()
-    network.initialise(1)
-    assert network.is_finite()
-    assert np.isfinite(backend.predict(network, uniform(3, 5, 20))).all()
-
-
-@pytest.mark.skipif(sys.platform != "linux", reason="asks Linux")
-@pytest.mark.parametrize("sizes, most", [((20, 10, 10), 1), ((20, 1000, 10), 16)])
-def test_no_thread_only_waits(sizes, most):
-    """A layer is cut into 16 tiles at most. Fewer threads may follow where 16 find no room."""
-    before, seen = len(os.listdir("/proc/self/task")), []
-
-    def count(done):
-        seen.append(len(os.listdir("/proc/self/task")) - before + 1)
-
-    trained(SimdBackend("scalar", 64), Network(sizes, 1), *training_set(sizes, 50), progress=count)
-    assert len(seen) > 1 and seen[0] == most == max(seen)
-    assert seen == sorted(seen, reverse=True)
 
 
 #: The error of a packed weight below 1: half of the last of 21 bits, of which one is the sign, and

@@ -11,9 +11,9 @@ from mlpcore import Trainer, dataset
 from mlpcore.__main__ import main
 from mlpcore.commands import committee as command
 from mlpcore.commands import runs
-from mlpcore.store.committee import CommitteeFolder, plan
+from mlpcore.store.committee import CommitteeFolder
 from mlpcore.store.weights import weights_sha256
-from small_runs import assert_same_result, load_run, make_config
+from small_runs import assert_same_result, load_run
 from test_golden_bits import EXPECTED
 
 OPTIONS = "--epochs 3 --recipe paper --lr 0.01 --threads 1 --out c --arch 8,6 7,5 12"
@@ -23,12 +23,6 @@ OPTIONS = "--epochs 3 --recipe paper --lr 0.01 --threads 1 --out c --arch 8,6 7,
 def argv(data):
     """The command of a committee of three in the folder ``c``."""
     return ["committee", "--data", data, *OPTIONS.split()]
-
-
-def test_members_have_their_architectures_and_seeds():
-    configs = [make_config(seed=7, hidden_layers=each) for each in ((1000, 500), (9, 6))]
-    found = [(m.name, m.config.hidden_layers[1], m.config.seed) for m in plan(configs, 2)]
-    assert found == [("net1-1", 500, 7), ("net1-2", 500, 8), ("9-6-1", 6, 9), ("9-6-2", 6, 10)]
 
 
 @pytest.mark.figures

@@ -80,15 +80,6 @@ def test_every_picture_is_in_the_box_and_centred(k):
     assert difference_nearby(pixels_of(pictures.lit(faint, 0.6)), pixels_of(faint)) < LEFT_OVER
 
 
-def test_the_aspect_ratio_is_kept_and_edges_are_grey():
-    frame = np.zeros((200, 200))
-    frame[20:180, 60:140] = 255  # 160 high, 80 wide
-    frame[40:160, 80:120] = 0
-    top, bottom, left, right = box(pixels_of(frame))
-    assert (bottom - top + 1, right - left + 1) == (20, 10)
-    assert len(np.unique(pixels_of(ring(90, 12, 300)))) > 20
-
-
 @pytest.mark.parametrize("side, rows, centred", [(14, (7, 26), True), (34, (8, 27), False)])
 def test_a_centre_of_mass_off_the_middle_of_the_box(side, rows, centred):
     """A pole with a flag at its top moves down, but not out of the image."""

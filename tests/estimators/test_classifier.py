@@ -28,7 +28,6 @@ from mlpcore.deformation.parameters import IDENTITY
 from mlpcore.deformation.values import background_of
 from mlpcore.estimators import base
 from mlpcore.estimators.base import FIRST_PARTIAL_EPOCH, WEIGHTS_PER_THREAD
-from mlpcore.estimators.fitting import Plateau
 from mlpcore.estimators.validation import Samples
 from mlpcore.network import Network
 from mlpcore.network.activation import A, B
@@ -276,16 +275,6 @@ def test_held_out_samples_are_not_trained_on_have_all_classes_and_count_by_their
     right = mlp.predict(held_out.inputs) == held_out.targets
     assert mlp.best_validation_score_ == pytest.approx(np.average(right, weights=held_out.weights))
     assert mlp.best_validation_score_ != pytest.approx(np.mean(right))
-
-
-@pytest.mark.parametrize("tol, n_epochs", [(0.0, 6), (0.04, 5), (0.05, 4)])
-def test_the_rule(tol, n_epochs):
-    """An epoch that equals the best counts as better with `tol` 0 only, as in MLPClassifier."""
-    run, losses = Mock(), [0.5, 0.46, 0.46, 0.6, 0.6, 0.6, 0.6]
-    plateau = Plateau(make_mlp(n_iter_no_change=2, tol=tol))
-    while not run.request_stop.called:
-        plateau.on_epoch_end(run, Mock(loss=losses.pop(0)))
-    assert len(losses) == 7 - n_epochs
 
 
 @pytest.mark.parametrize(

@@ -7,13 +7,12 @@ import subprocess
 import sys
 from collections import UserDict, namedtuple
 from decimal import Decimal
-from unittest import mock
 
 import numpy as np
 import pytest
 from scipy.special import softmax
 
-from mlpcore import Network, StreamMLPClassifier, StreamMLPRegressor, backends
+from mlpcore import Network, StreamMLPClassifier, StreamMLPRegressor
 from mlpcore.network.activation import HUBER_THRESHOLD
 from mlpcore.training.trainer import Diverged
 
@@ -245,23 +244,6 @@ def test_a_name_learnt_late_counts():
     for late, label in enumerate("ab"):
         right = [model.predict_one(named(x) | {"late": late}) == label for x in X]
         assert np.mean(right) > 0.9
-
-
-def test_most_new_names_do_not_make_a_new_network(monkeypatch):
-    """Not even a fiftieth of them do."""
-    make = mock.Mock(wraps=backends.get)
-    monkeypatch.setattr(backends, "get", make)
-    model = StreamMLPClassifier()
-    for i in range(1000):
-        model.learn_one({i: 1.0, i + 1: 1.0}, i % 2)
-    assert make.call_count < 20
-
-
-def test_names_of_equal_texts_are_in_one_order():
-    for names in ([1, "1"], ["1", 1]):
-        model = StreamMLPClassifier()
-        model.learn_one(dict.fromkeys(names, 1.0), "a")
-        assert model.feature_names_ == ["1", 1]
 
 
 @pytest.mark.parametrize("number", [1e30, -1e37, 1e-160, 3.0])

@@ -97,15 +97,6 @@ def test_a_drawing_is_read_as_predict_reads_its_screenshot(open_page, pretrained
     assert guesses == [picture["guesses"][0]["class"] for picture in found] == list(styles)
 
 
-def test_strokes_as_thick_as_the_digit_is_wide(open_page, pretrained):
-    """In a corner, where they would leave a blot."""
-    page = open_page(pretrained)
-    for digit in (5, 7):
-        draw(page, placed(STROKES[digit], 0.3, 0.12, 0.12), pen=0.13)
-        assert text(page, "first") == str(digit)
-        act(page, "Escape")
-
-
 def test_undo_and_clear(open_page, pretrained):
     """A stroke that is being drawn goes, and the next movements do not go on with another one."""
     page = open_page(pretrained)
