@@ -8,8 +8,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from mlpcore import Network, backends, dataset
-from mlpcore.evaluation import Copies, Evaluation, evaluation
+from mlpcore import Network, backends
+from mlpcore.evaluation import Evaluation, evaluation
 from mlpcore.store.run_folder import BEST, Run
 from mlpcore.store.weights import read_network
 from small_runs import make_pixels, write_idx, write_weights
@@ -35,33 +35,6 @@ def test_tables_by_hand(call):
     out = call("evaluate", "n", "--data", DATA, "--all")
     assert (len(listed), len(re.findall(r" 0\.000$", out, re.MULTILINE))) == (20, 40)
     assert "more" not in out
-
-
-@pytest.mark.parametrize("copies", [None, Copies(3, 0.1, 4)])
-def test_networks_alone_and_together(call, copies):
-    """Each sees images, or copies of them, in its own range; the mean decides."""
-    data, backend = dataset.load(DATA), backends.get("scalar", 1)
-    write_weights("unit", read_network(WEIGHTS)[0], input_range="unit")
-    options = ["--copies", 3, "--strength", "0.1", "--seed", 4] if copies else []
-    out = call("evaluate", RUN, "unit", *options, "--json", "c")
-    assert ("; 6 passes of 2 networks per prediction\n" in out) == bool(copies)
-    rows = [re.split(r"\s{2,}", row) for row in out.splitlines()]
-    first = next(k for k, row in enumerate(rows) if row[0] == "run")
-    assert rows[first][1] == "35-9-6-3"
-    assert [row[0] for row in rows[first : first + 3]] == ["run", "unit", "committee of 2"]
-    document = json.loads(Path("c").read_text())
-    assert document["data"]["n_test"] == 60
-    assert document.get("copies", {}).get("passes") == (6 if copies else None)
-    outputs = [
-        (copies or evaluation).outputs(
-            read_network(file)[0], data.as_inputs(seen).test_images, backend
-        )
-        for file, seen in ((WEIGHTS, "signed"), ("unit", "unit"))
-    ]
-    found = [*document["networks"], document["committee"]]
-    for each, result in zip((*outputs, np.mean(outputs, axis=0)), found, strict=True):
-        expected = json.loads(json.dumps(Evaluation.of(each, data.test_labels).to_json()))
-        assert expected.items() <= result.items()
 
 
 def test_data_are_those_of_the_run_or_what_is_found(call, monkeypatch):

@@ -22,7 +22,6 @@ from mlpcore.data.summary import DataSummary
 from small_runs import refusal
 
 KERAS = "x_train", "y_train", "x_test", "y_test"
-TYPES = {8: "u1", 9: "i1", 11: "i2", 12: "i4", 13: "f4", 14: "f8"}
 HEAD = ["label", *(f"pixel{k}" for k in range(49))]
 
 
@@ -185,15 +184,6 @@ def test_one_of_several_sets_is_named(tmp_path):
     )
     (tmp_path / f"digits-{FILES[3]}").unlink()
     assert f"lacks digits-{FILES[3]} (" in refusal(load, tmp_path / f"digits-{FILES[0]}")
-
-
-@pytest.mark.parametrize("code", TYPES)
-def test_idx_files_of_any_type(code):
-    array = np.arange(-3, 9).astype(TYPES[code]).reshape(2, 3, 2)
-    header = struct.pack(">BBBB3I", 0, 0, code, 3, *array.shape)
-    found = idx.decode(io.BytesIO(header + array.astype(f">{TYPES[code]}").tobytes()), "file", 99)
-    assert found.dtype == TYPES[code]
-    np.testing.assert_array_equal(found, array)
 
 
 def test_no_more_is_unpacked_than_the_header_says():

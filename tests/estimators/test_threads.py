@@ -195,20 +195,6 @@ def test_a_sample_may_use_the_learner_that_reads_it(kind, place):
     assert model.feature_names_[-1] == "later"
 
 
-def test_a_mapping_that_changes_while_it_is_read_is_read_as_it_was():
-    model, x = started(), sample(1)
-
-    class Number(float):
-        def __float__(self):
-            for _ in range(3):
-                x[object()] = x.pop(next(iter(x)))
-            return 2.0
-
-    x["b"] = Number()
-    model.learn_one(x, 0)
-    assert model.feature_names_ == ["a", "b", "c"]
-
-
 def test_no_name_stays_of_a_sample_whose_network_is_too_large():
     model = StreamMLPClassifier((2**16,) * 200, classes=["a"])
     with pytest.raises(InputError):

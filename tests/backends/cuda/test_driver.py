@@ -82,13 +82,6 @@ def everything(backend):
     return start, result, backend.count_errors(loaded, images, labels)
 
 
-def test_stale_machine_code_is_compiled_anew(cuda, monkeypatch):
-    load = cuda.module_from_buffer
-    cuda.module_from_buffer = lambda cubin: load(cubin) if cubin == b"new" else STALE()
-    monkeypatch.setattr(nvcc, "compiled", lambda *of: iter([b"stale", b"new"]))
-    assert backends.available()["cuda"] is None
-
-
 def test_training_and_deformation_through_the_driver(cuda, monkeypatch):
     monkeypatch.setattr(network, "INTERVAL", 1e6)  # a slow first step does not make chunks short
     monkeypatch.setattr(streaming, "STEPS_PER_GRAPH", 4)

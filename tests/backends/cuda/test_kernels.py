@@ -10,7 +10,7 @@ import pytest
 from emulated import emulated_backend, get_backend, needs_emulation
 from mlpcore import DeformationParameters, InputError, Network, Trainer
 from mlpcore.backends.cuda import deformation, network, streaming
-from mlpcore.deformation.deform import deform, gaussian_taps
+from mlpcore.deformation.deform import deform
 from oracle import bits, random_network, trained, training_set, uniform
 from small_runs import DATA, make_config
 
@@ -118,12 +118,3 @@ def test_too_little_memory_is_refused_before_training(monkeypatch):
     assert driver.free == free
     # For a moment: angles, taps, bytes, and the order.
     assert set(sizes) <= {256 * 8, 21 * 4, 256 * 4, len(DATA.train_labels) * 4}
-
-
-def test_results_go_only_where_they_fit(emulated):
-    with pytest.raises(InputError):
-        emulated.store(emulated.load(Network((3, 2))), Network((3, 4)))
-    images, affine = uniform(1, 2, 4, 4), np.tile(np.eye(2, dtype=np.float32), (2, 1, 1))
-    for out in (images.copy(), emulated.put(images[:1])):
-        with pytest.raises(InputError, match="out"):
-            emulated.deform(images, affine, gaussian_taps(6.0), 1.0, 1, 1, out=out)

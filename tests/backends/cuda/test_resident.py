@@ -166,20 +166,6 @@ def test_the_papers_networks_that_fit(limits, preset):
     assert slots <= 1.3 * weights + plan.blocks * 10 * 256 * 8  # rounding, and the last layer
 
 
-def test_networks_on_small_devices():
-    """They are what `CASES` says."""
-    plans = {name: make_plan(*case) for name, case in CASES.items()}
-    for plan, (_, limits) in zip(plans.values(), CASES.values()):
-        check(plan, limits)
-    assert plans["one block"].blocks == 1
-    exchanging = {name for name, plan in plans.items() if min(plan.even_parts, plan.odd_parts) > 1}
-    assert exchanging >= {"two hidden layers", "four hidden layers"}
-    layers = [(layer, plan) for plan in plans.values() for layer in plan.layers]
-    assert any(layer.rows > plan.threads for layer, plan in layers)
-    shares = {np.sign(layer.registers) + (layer.registers == layer.slots) for layer, _ in layers}
-    assert shares == {0, 1, 2}  # weights in shared memory, in both, in registers
-
-
 TOO_LARGE = r"need [\d,]+ KiB in each of \d+ .*hold \d+$"
 
 #: Where weights fit, but not the vectors beside them.
