@@ -83,8 +83,8 @@ def train_members(
     Raises
     ------
     InputError
-        When a worker does not fit, a folder cannot be used, training fails, or the scheduler is
-        lost. What was computed before is saved.
+        When a worker is not compatible, a folder cannot be used, training fails, or the scheduler
+        is lost. What was computed before is saved.
     """
     backend = committee.members[0].config.backend
     if scheduler is None and workers > 1 and backend == "cuda":

@@ -144,13 +144,13 @@ class Dataset:
         name: str = "arrays",
         similar_labels: Sequence[Any] | None = None,
     ) -> Dataset:
-        """Make a data set of images and labels from elsewhere.
+        """Make a data set from images and labels.
 
         Parameters
         ----------
         X, X_test : array_like of real numbers, shape (n, h, w) or (n, h h)
             Grey images, or rows of the pixels of squares. There may be an axis of one channel.
-            Sequences of arrays or of PIL's pictures will do, and tensors of PyTorch on the CPU.
+            Sequences of arrays or of PIL's pictures also work, and tensors of PyTorch on the CPU.
         y, y_test : array_like, shape (n,) or (n, 1)
             Labels: numbers or strings, of at most 256 classes. Classes become the labels 0, 1 ...
             in their order, and `classes` keeps them.
@@ -160,7 +160,7 @@ class Dataset:
             other numbers the least of `X`, or 0 if that is less, and the greatest. Values beyond,
             but not by as much as the range is wide, become less than -1 or more than 1.
         test_size, seed : float, int
-            Without `X_test` and `y_test`, this share of the images of each class is for the test,
+            Without `X_test` and `y_test`, this share of the images of each class is the test set,
             and the seed decides which.
         name : str
             Shown in reports.
@@ -177,7 +177,7 @@ class Dataset:
         Notes
         -----
         MNIST itself is recognised, and has its name and `similar_labels`. Deformations are in
-        pixels, so images much smaller than MNIST's want a lower `DeformationParameters.alpha`.
+        pixels, so images much smaller than MNIST's need a lower `DeformationParameters.alpha`.
 
         Examples
         --------
@@ -197,7 +197,7 @@ class Dataset:
         """Training images (n, height, width), C-contiguous, in the range of `pixels`.
 
         That is [-1, 1] by default. Sides are odd, and the background of digits is -1. They are made
-        of the pixels each time, and take four bytes a pixel; `train_set` makes some of them.
+        from the pixels each time, and take four bytes per pixel; `train_set` makes some of them.
         """
         return self.train_set[:]
 
@@ -208,7 +208,7 @@ class Dataset:
 
     @property
     def train_set(self) -> Images:
-        """Training images, of which those are made that are taken."""
+        """Training images, made when they are taken."""
         return Images(self.train_pixels, self.pixels, self.drawn)
 
     @property
@@ -325,10 +325,10 @@ def load(
     Parameters
     ----------
     path : str or os.PathLike, optional
-        One of these: a folder with ``train-images-idx3-ubyte``, ``train-labels-idx1-ubyte`` and
-        the same with ``t10k`` or ``test`` for the test set, where names may begin with that of the
-        set; one of these files, where a folder holds several sets; a .npz file with arrays called
-        x_train, y_train, x_test and y_test, as Keras has them, or X, y, X_test and y_test, for
+        One of these: a folder with ``train-images-idx3-ubyte``, ``train-labels-idx1-ubyte`` and the
+        same with ``t10k`` or ``test`` for the test set, where names may begin with that of the set;
+        one of these files, where a folder holds several sets; a .npz file with arrays called
+        x_train, y_train, x_test and y_test, as in Keras, or X, y, X_test and y_test, for
         `Dataset.from_arrays`; a folder with .npy files of these names; a .csv file; a folder of
         pictures by class (`mlpcore.data.class_folders`).
     name : {None, "mnist", "digits"}

@@ -53,7 +53,7 @@ class PixelSpec(Record, frozen=True):
         Whether pixels are whole numbers within that range, as bytes are. Others are real numbers,
         which may lie beyond it, but not by as much as it is wide.
     margin
-        Pixels of ground that images have around the scaled picture.
+        Pixels of background around the scaled picture.
     input_range
         The range of the inputs: "signed" is [-1, 1], "unit" is [0, 1].
 

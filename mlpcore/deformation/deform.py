@@ -86,7 +86,7 @@ def deform(
     background: float = -1.0,
     pixels: PixelSpec | None = None,
 ) -> BackendArray:
-    """Deform consecutive images of a training set, each by its own random map.
+    """Deform consecutive images of a training set, each with its own random map.
 
     The seed, the epoch and the number of an image determine its map. So deforming a part of the
     training set gives the same bits as deforming all of it.

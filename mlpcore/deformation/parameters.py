@@ -19,8 +19,8 @@ class DeformationParameters(Record, frozen=True):
     """The strength of the deformation of images. The defaults are within the paper's ranges.
 
     It has scikit-learn's `get_params` and `set_params`, so that a search finds its parameters by
-    names such as ``deformation__alpha``. Since an instance never changes, `set_params` returns
-    another one.
+    names such as ``deformation__alpha``. Since an instance never changes, `set_params` returns a
+    new one.
 
     Parameters
     ----------
@@ -77,7 +77,7 @@ class DeformationParameters(Record, frozen=True):
         return structs.asdict(self)
 
     def set_params(self, **params: Any) -> DeformationParameters:
-        """An instance with other values of these parameters; this one stays as it is.
+        """An instance with different values of these parameters; this one stays as it is.
 
         Raises
         ------

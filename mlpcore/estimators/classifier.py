@@ -55,11 +55,11 @@ class OnlineMLPClassifier(ClassifierMixin, OnlineMLP):  # type: ignore[misc]
     learning_rate_init : float, default=0.01
         Learning rate of the first epoch, and of `partial_fit`.
     alpha : float or "auto", default="auto"
-        Weight decay on CPUs: weights, but not biases, shrink by exp(-eta alpha) a sample, eta being
-        its learning rate. It is decoupled from the gradient, and stands for an L2 penalty of
-        alpha / 2. "auto" is 5 / n for n samples, so that an epoch decays as much whatever n, times
-        half the labels if y is a matrix of labels, over which the loss is a sum. It is 0 on a GPU,
-        and where samples have no end: in `partial_fit`, and with a deformation.
+        Weight decay on CPUs: weights, but not biases, shrink by exp(-eta alpha) per sample, eta
+        being its learning rate. It is decoupled from the gradient, and stands for an L2 penalty of
+        alpha / 2. "auto" is 5 / n for n samples, so that the decay of an epoch does not depend on
+        n, times half the labels if y is a matrix of labels, over which the loss is a sum. It is 0
+        on a GPU, and where samples have no end: in `partial_fit`, and with a deformation.
     max_iter : int, default=100
         Epochs that `fit` trains, if the loss or anything else does not stop it.
     deformation : DeformationParameters, default=None
@@ -69,10 +69,10 @@ class OnlineMLPClassifier(ClassifierMixin, OnlineMLP):  # type: ignore[misc]
         Height and width of the images, whose pixels, row by row, are the features. None stands
         for square images. Only `deformation` needs it.
     early_stopping : bool, default=False
-        Whether to hold out some of X, stop when the accuracy there rises no more, and keep the
-        network with the best. It excludes `partial_fit`.
+        Whether to hold out some of X, stop when the accuracy there no longer rises, and keep the
+        best network. It excludes `partial_fit`.
     validation_fraction : float, default=0.1
-        Share of X that `early_stopping` holds out, of each class alike.
+        Share of X that `early_stopping` holds out, the same for each class.
     n_iter_no_change, tol : int, default=10, and float, default=1e-4
         `fit` stops after more than so many epochs in a row without a loss lower than the lowest
         by `tol`; or, with `early_stopping`, without an accuracy higher than the highest by it.
@@ -84,7 +84,7 @@ class OnlineMLPClassifier(ClassifierMixin, OnlineMLP):  # type: ignore[misc]
     callbacks : list of callables or Observers, default=None
         What `fit` calls after each epoch: ``callback(estimator, metrics)``, with a fitted copy of
         the estimator, and `mlpcore.training.EpochMetrics`. Training stops when it returns true.
-        Any `mlpcore.training.Observer` will do, too.
+        They may also be of the type `mlpcore.training.Observer`.
     random_state : int, RandomState instance or None, default=None
         Seed of the initial weights, orders and deformations. The same whole number, 0 to
         2**64 - 1, gives the same weights bit for bit on the same backend with any `threads`.
@@ -124,7 +124,7 @@ class OnlineMLPClassifier(ClassifierMixin, OnlineMLP):  # type: ignore[misc]
         geometric mean.
     target : float, default=1.0
         Only for the `loss` "squared": target of the output for the class, below 1.7159. MNIST is
-        learnt faster with 1.5, and a `learning_rate_ratio` of 2 for two hidden layers
+        learned faster with 1.5, and a `learning_rate_ratio` of 2 for two hidden layers
         (docs/recipe.md).
 
     Attributes
@@ -156,7 +156,7 @@ class OnlineMLPClassifier(ClassifierMixin, OnlineMLP):  # type: ignore[misc]
     n_iter_ : int
         Epochs and calls of `partial_fit` so far.
     t_ : int
-        Samples that were learnt so far, each as often as it was.
+        Samples learned so far, counting repetitions.
     n_layers_, n_outputs_ : int
         Layers of neurons, the inputs included, and outputs.
     out_activation_ : {"softmax", "logistic", "tanh"}

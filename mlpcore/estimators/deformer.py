@@ -102,9 +102,9 @@ class ElasticDeformer(
     backend : str, default="cpu"
         A name that `mlpcore.backends.get` knows.
     channels : {"first", "last"}, default=None
-        Images are (n_samples, channels, height, width) if "first", as PyTorch has them, or
-        (n_samples, height, width, channels) if "last". None stands for grey-scale images without
-        an axis of channels.
+        Images are (n_samples, channels, height, width) if "first", as in PyTorch, or (n_samples,
+        height, width, channels) if "last". None stands for grey-scale images without an axis of
+        channels.
     threads : int, default=None
         None takes the available cores; in a worker process, such as a PyTorch DataLoader's, its
         share of them.
@@ -195,7 +195,7 @@ class ElasticDeformer(
     ) -> Any:
         """Deformed images, an array or a tensor of the same shape and type.
 
-        Without a `fit` before, these images stand for those of the training.
+        Without an earlier `fit`, these images stand for the training images.
 
         Parameters
         ----------

@@ -29,8 +29,8 @@ class OnlineMLPRegressor(RegressorMixin, OnlineMLP):  # type: ignore[misc]
 
     Weights change after every single sample, as those of `OnlineMLPClassifier` do, by the gradient
     of Huber's loss, so that wrong targets do little harm. Outputs are linear. Targets, one or
-    several of a sample, are standardised: in `fit` by the mean and the deviation of all, and in
-    `partial_fit` by those of all so far. It trains on CPUs.
+    several of a sample, are standardised: in `fit` with the mean and the deviation of all, and in
+    `partial_fit` with those of all so far. It trains on CPUs.
 
     X is converted to float32, but not scaled. Bring its values to about [-1, 1] first.
 
@@ -41,10 +41,10 @@ class OnlineMLPRegressor(RegressorMixin, OnlineMLP):  # type: ignore[misc]
     learning_rate_end, learning_rate_ratio
         As those of `OnlineMLPClassifier`.
     early_stopping : bool, default=False
-        Whether to hold out some of X, stop when the coefficient of determination there rises no
-        more, and keep the network with the best. It excludes `partial_fit`.
+        Whether to hold out some of X, stop when the coefficient of determination there no longer
+        rises, and keep the best network. It excludes `partial_fit`.
     warm_start : bool, default=False
-        As that of `OnlineMLPClassifier`. It also keeps by what targets are standardised.
+        As that of `OnlineMLPClassifier`. It also keeps how targets are standardised.
     verbose : bool, default=False
         Whether `fit` prints the learning rate and the loss of each epoch.
 

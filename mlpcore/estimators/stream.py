@@ -170,8 +170,8 @@ class StreamMLPClassifier(_StreamMLP, MiniBatchClassifier):  # type: ignore[misc
     """A multilayer perceptron that learns from a stream, one sample at a time.
 
     Each `learn_one` is one step of back-propagation. Hidden neurons are rectifiers, outputs are a
-    softmax with cross-entropy. A linear softmax learns beside the network, and the answer mixes the
-    logits of both. Learning rates do not fall to 0, so that both follow a stream that drifts.
+    softmax with cross-entropy. A linear softmax learns next to the network, and the answer mixes
+    the logits of both. Learning rates do not fall to 0, so that both follow a stream that drifts.
 
     A sample is a dictionary of named numbers, as in River, or another row with names, such as a
     pandas.Series or a named tuple; or an array or a list of numbers. A name that has not been seen
@@ -291,8 +291,8 @@ class StreamMLPClassifier(_StreamMLP, MiniBatchClassifier):  # type: ignore[misc
 class StreamMLPRegressor(_StreamMLP, MiniBatchRegressor):  # type: ignore[misc]
     """A multilayer perceptron that learns numbers from a stream, one sample at a time.
 
-    As `StreamMLPClassifier`, with one linear output and Huber's loss. The targets are scaled as
-    features are: by their running mean and deviation, and cut to 5.
+    Like `StreamMLPClassifier`, with one linear output and Huber's loss. The targets are scaled as
+    features are: with their running mean and deviation, and cut to 5.
 
     Where River is installed, this is a `river.base.MiniBatchRegressor`.
 
@@ -316,7 +316,7 @@ class StreamMLPRegressor(_StreamMLP, MiniBatchRegressor):  # type: ignore[misc]
     """
 
     def predict_one(self, x: Any) -> float:
-        """The number for a sample; 0 before the first has been learnt."""
+        """The number for a sample; 0 before the first has been learned."""
         found = self._network.predict(x)
         if found is None:
             return 0.0

@@ -24,10 +24,10 @@ MAX_STRENGTH = 5.0
 class Copies:
     """The deformed copies of an image over which a prediction is averaged.
 
-    Copy k of every image is deformed by the same map: the one that training with the default
+    Copy k of every image is deformed with the same map: the one that training with the default
     deformation, made weaker, would give to image k in its first epoch. So the answer for an image
-    does not depend on the images beside it. No label has a part in it: where training turns a 1 or
-    a 7 by half the angle only, copies of all images turn by the full angle.
+    does not depend on other images. Labels play no part: where training turns a 1 or a 7 by half
+    the angle only, copies of all images turn by the full angle.
 
     An image is deformed after it has become the input of a network, as in training. Networks of a
     committee get the same maps of their own inputs.

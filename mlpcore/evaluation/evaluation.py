@@ -73,8 +73,8 @@ class Evaluation:
         Raises
         ------
         InputError
-            When there is no sample or only one class, shapes do not fit each other, an output
-            is not finite, or a label is not a class.
+            When there is no sample or only one class, shapes do not match, an output is not finite,
+            or a label is not a class.
         """
         outputs, labels = np.asarray(outputs), np.asarray(labels)
         fits = outputs.ndim == 2 and len(outputs) and outputs.shape[1] > 1

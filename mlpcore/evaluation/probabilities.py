@@ -14,7 +14,7 @@ def of_network(
     """Probabilities (n, n_classes) of the classes, from a network's outputs (n, n_classes).
 
     With the loss "cross-entropy" they are the outputs. With "squared" they are `of_outputs`, and
-    `unsure` by the number of samples that the network has learnt from, if it is given.
+    `unsure` by the number of samples that the network has learned from, if it is given.
     """
     if network.loss != "squared":
         return outputs.astype(np.float64)

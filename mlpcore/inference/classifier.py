@@ -51,14 +51,14 @@ def load(
     source : str, os.PathLike or sequence of these
         The folder of a run, which stands for its best network; that of a committee, which stands
         for its members; a file of weights; or "pretrained", the network net1 in the package,
-        trained on MNIST. Several of these are a committee, whose outputs are the mean. A folder of
-        the name "pretrained" is "./pretrained".
+        trained on MNIST. Several of these are a committee, whose outputs are the mean. A folder
+        named "pretrained" is "./pretrained".
     backend, threads
-        Who computes: see `mlpcore.backends.get`.
+        What computes: see `mlpcore.backends.get`.
     copies, strength, seed
-        Over how many deformed copies of each sample the outputs are averaged, how strongly these
-        are deformed, and the seed of their maps: see `mlpcore.evaluation.Copies`. By default the
-        sample itself is classified.
+        The number of deformed copies of each sample over which outputs are averaged, how strongly
+        these are deformed, and the seed of their maps: see `mlpcore.evaluation.Copies`. By default
+        the sample itself is classified.
 
     Returns
     -------
@@ -67,8 +67,8 @@ def load(
     Raises
     ------
     InputError
-        When a file cannot be read or is damaged, the networks do not take the same images and
-        know the same classes, there is no such backend, or a number is out of range.
+        When a file cannot be read or is damaged, the networks differ in their images or classes,
+        there is no such backend, or a number is out of range.
 
     Examples
     --------
@@ -123,19 +123,19 @@ class TrainedClassifier:
 
     - **Files and PIL images**: a path, a folder, whose pictures are sorted by name
       (`mlpcore.data.image_files.picture_files`), an open binary file, an image of PIL, or a list of
-      these. Each shows a digit, dark ink on light ground or light on dark. It is found and brought
-      to MNIST's format (`mlpcore.data.digit`), so the network must take images of that format. A
-      network of digits is asked three times, as `outputs_of_digits` says. A picture that seems to
-      show several digits, or none, gives a `PictureWarning`.
+      these. Each shows a digit, dark on a light background or light on dark. It is found and
+      converted to MNIST's format (`mlpcore.data.digit`), so the network must take images of that
+      format. A network of digits answers three times, as `outputs_of_digits` says. A picture that
+      seems to show several digits, or none, gives a `PictureWarning`.
     - **Arrays**, or what `numpy.asarray` takes: pixels (n, h, w), (h, w) or (n, h w) with the sizes
       and the values of the arrays or files that the network was trained on. They are scaled as
-      those were, and never searched for a digit. A network of MNIST's takes whole numbers of
+      those were, and never searched for a digit. A network trained on MNIST takes whole numbers of
       28 x 28, 0 for the background to 255 for the ink, as MNIST's files hold them; a light border
       gives a `PictureWarning`.
 
     `predict_images` and `outputs` take the images (n, H, W) of a `Dataset`, float32 in [-1, 1];
-    `to_images` makes them of pictures. Each network brings them to its own width and range, and
-    to the scale of its own training if the first network's data had other values.
+    `to_images` makes them from pictures. Each network converts them to its own width and range, and
+    to the scale of its own data if the first network's data had different values.
 
     Results have a row for each sample, also for a single one. An `InputError` is raised, and
     nothing is computed, when a picture cannot be read or shows no digit, or an array is not as
@@ -160,12 +160,12 @@ class TrainedClassifier:
     backend : Backend
     copies : Copies or None
     classes : ndarray, shape (n_classes,)
-        What each output stands for: 0 to n_classes - 1 unless the training had other labels.
+        What each output stands for: 0 to n_classes - 1 unless the training data had others.
 
     Raises
     ------
     InputError
-        When there is no network, or they do not fit each other.
+        When there is no network, or they do not match each other.
     """
 
     __module__ = "mlpcore"
@@ -219,8 +219,8 @@ class TrainedClassifier:
         """Outputs (n, n_classes) for images (n, H, W) of digits that were found in pictures.
 
         They are the mean for the digit as it is, turned until it leans half as much, and turned
-        until it is upright (`mlpcore.inference.slant`). With copies, and of networks that know
-        other things than digits, they are those of `outputs`.
+        until it is upright (`mlpcore.inference.slant`). With copies, and for networks of things
+        other than digits, they are those of `outputs`.
         """
         if self.copies is not None or not self.reads_digits:
             return self.outputs(images)
@@ -312,8 +312,8 @@ class TrainedClassifier:
     def doubtful(self, images: Float32Array) -> BoolArray:
         """Tell which images (n, H, W) of a `Dataset` probably show no digit, (n,).
 
-        The answers for these mean nothing. `mlpcore.inference.rejector` judges, for a few per cent
-        of what an answer of net1 costs. Only networks trained on MNIST, or on scikit-learn's
+        The answers for these mean nothing. `mlpcore.inference.rejector` judges this at a few per
+        cent of the cost of an answer of net1. Only networks trained on MNIST, or on scikit-learn's
         digits, have doubts.
         """
         if not self.reads_digits:

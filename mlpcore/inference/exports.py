@@ -26,12 +26,12 @@ KINDS = (".onnx", ".safetensors")
 def export(model: object, path: StrPath, *, precision: str = "float32") -> None:
     """Write a trained model for other programs, atomically: as ONNX or as safetensors.
 
-    The end of the path says which. `mlpcore.store.export` describes the names of inputs, outputs
-    and metadata, among which are the names of the classes.
+    The ending of the path decides. `mlpcore.store.export` describes the names of inputs, outputs
+    and metadata, including the names of the classes.
 
-    - **An ONNX file** computes what the model answers. That of a run takes pixels as the data of
-      the training had them, and scales them itself. That of a committee gives the mean of its
-      members. That of an estimator takes features as the estimator does, and gives ``label`` and
+    - **An ONNX file** computes what the model answers. That of a run takes pixels as in the
+      training data, and scales them itself. That of a committee gives the mean of its members. That
+      of an estimator takes features as the estimator does, and gives ``label`` and
       ``probabilities``, or the ``variable`` of a regressor.
     - **A safetensors file** holds the weights of one network.
 
@@ -49,8 +49,8 @@ def export(model: object, path: StrPath, *, precision: str = "float32") -> None:
     ------
     InputError
         When the model is none of these, is not fitted or averages over deformed copies; when
-        several networks are to be one safetensors file; when the path ends otherwise, belongs to
-        a run or to the model itself, or cannot be written; when the package `onnx` is missing.
+        several networks are to be one safetensors file; when the path has another ending, belongs
+        to a run or to the model itself, or cannot be written; when the package `onnx` is missing.
 
     Examples
     --------

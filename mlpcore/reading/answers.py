@@ -71,7 +71,7 @@ class ReadDigit(NamedTuple):
 
     @property
     def box(self) -> tuple[int, int, int, int]:
-        """Left, top, right and bottom of an upright rectangle around the corners, as PIL's crop."""
+        """Left, top, right and bottom of an upright rectangle around the corners, as in PIL."""
         low, high = np.floor(self.corners.min(axis=0)), np.ceil(self.corners.max(axis=0))
         return int(low[0]), int(low[1]), int(high[0]), int(high[1])
 
@@ -82,7 +82,7 @@ class ReadDigit(NamedTuple):
 
     @property
     def text(self) -> str:
-        """The answer, with a ``?`` behind it if it is in doubt; ``_`` for an empty box."""
+        """The answer, with a ``?`` after it if it is in doubt; ``_`` for an empty box."""
         answer = "_" if self.answer is None else str(self.answer)
         return f"{answer}?" if self.in_doubt else answer
 

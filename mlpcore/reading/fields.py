@@ -55,7 +55,7 @@ class Form:
     ----------
     path : str or os.PathLike
         A JSON file: ``{"sample": "page.png", "fields": {"date": [left, top, right, bottom]}}``, in
-        pixels of the sample, which lies beside the file.
+        pixels of the sample, which lies next to the file.
     network : TrainedClassifier or str
         As for `mlpcore.read`.
 

@@ -43,7 +43,7 @@ class Page:
     notes : tuple of str
         What was done to the page before it was read.
     n_unseen : int
-        How many boxes were not seen, but must be there by those around them.
+        How many boxes were not seen, but must be there, judging by those around them.
     """
 
     name: str
@@ -107,7 +107,7 @@ def read(
     network : TrainedClassifier or str
         What `mlpcore.load` gives, or takes.
     columns, rows : int, optional
-        Of the page's one grid of boxes, which is completed to that size.
+        The size to which the page's one grid of boxes is completed.
     page : int, optional
         The number, from 1, of a page of a TIFF file of several. Without it such a file is refused.
 

@@ -164,7 +164,7 @@ class Console(Observer):
 
 
 class ProgressBar(Console):
-    """Shows how far a training is, and the metrics of its epochs.
+    """Shows the progress of training, and the metrics of its epochs.
 
     In a notebook and on a terminal two bars with the times left are below lines, one for each epoch
     or for about twenty of many short ones. In a log file there are the lines alone. The bars in a

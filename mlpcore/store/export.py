@@ -11,9 +11,9 @@ The class is that of the greatest output.
 
 The graph scales the pixels as `mlpcore.data.pixels.PixelSpec` does, and applies the layers. Its
 operators are those of opset 13 (2020), so that old runtimes can read it. Pixels that were bytes in
-the training are bytes here. An input of floats would accept any range: pixels that were already
-scaled to [0, 1] would silently give wrong classes. Other numbers are float32, or float64 where
-float32 is too coarse for their range, and have the values of the training.
+the training data are bytes here. An input of floats would accept any range: pixels that were
+already scaled to [0, 1] would silently give wrong classes. Other numbers are float32, or float64
+where float32 is too coarse for their range, and have the values of the training data.
 
 The file of a committee holds all members and the mean of their outputs, as
 `mlpcore.TrainedClassifier.outputs` gives it: of their probabilities if their losses differ.
@@ -23,7 +23,7 @@ The metadata are those of a file of weights (`mlpcore.store.weights`), without `
 the names of the classes, in the order of the outputs. Those of a committee are ``classes``, and
 ``members``, a list in JSON of those of each.
 
-The file of an estimator takes features in the order of the training, and has the names that files
+The file of an estimator takes features in the order used in training, and has the names that files
 of scikit-learn's estimators usually have:
 
 | name | content |

@@ -17,7 +17,7 @@ settings of before, which must mean the same for the epochs that have begun.
 
 ``config.json`` has the fields of `Document`, and a line of ``metrics.jsonl`` those of
 `mlpcore.training.EpochMetrics` and the errors in percent. Functions that read raise an InputError
-when a file is not there, is damaged or does not fit the others.
+when a file is not there, is damaged or does not match the others.
 
 The weights are as in `mlpcore.store.weights`. To its metadata both files add
 

@@ -38,7 +38,7 @@ class TrainedNetwork:
     target : float
         Target of the output for the class, of a network of the loss "squared".
     classes : tuple of int, float or str
-        What each output stands for: 0, 1 ... unless the data of the training had other labels.
+        What each output stands for: 0, 1 ... unless the training data had other labels.
     data : DataSummary, optional
         The data of the run; none for a file.
     """

@@ -1,4 +1,4 @@
-"""Networks in safetensors files, written completely or not at all and read with distrust.
+"""Networks in safetensors files, written completely or not at all, and checked when read.
 
 The tensors are ``layers.0.weight`` (n_out, n_in), ``layers.0.bias`` (n_out,) and so on up to the
 output layer, float32 or float16, as in a PyTorch `Linear`. The metadata are text:

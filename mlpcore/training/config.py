@@ -134,7 +134,7 @@ class TrainingConfig(Record, frozen=True):
     schedule
         When the backend applies updates, if it has a choice. A different one rounds differently.
     earlier
-        The schedules of before the number of epochs was changed, the first one first. Only
+        The schedules from before the number of epochs was changed, the first one first. Only
         `with_epochs` adds to them.
 
     Raises
@@ -165,7 +165,7 @@ class TrainingConfig(Record, frozen=True):
     def validates(self, epoch: int) -> bool:
         """Whether an epoch, the first being 1, is validated: all of them, or milestones.
 
-        By the decay "linear" the rate falls to 0, so that the last networks of a run hardly differ
+        By the decay "linear" the rate falls to 0, so that the last networks of a run barely differ
         and its last one is as good as any: there milestones are enough.
         """
         return self.decay != "linear" or is_milestone(epoch, self.epochs)

@@ -76,8 +76,8 @@ class Trainer:
     state
         Where to continue; by default a new network is drawn from the seed.
     weight_decay
-        How fast weights, but not biases, shrink: by exp(-eta weight_decay) a sample, eta being the
-        rate of their layer. It is decoupled from the gradient (Loshchilov and Hutter 2019,
+        How fast weights, but not biases, shrink: by exp(-eta weight_decay) per sample, eta being
+        the rate of their layer. It is decoupled from the gradient (Loshchilov and Hutter 2019,
         "Decoupled weight decay regularization"). Only on CPUs, and not part of the settings.
 
     Raises

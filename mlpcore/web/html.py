@@ -78,7 +78,7 @@ def to_page(
     Raises
     ------
     InputError
-        When a network takes other images than those of 29 x 29 pixels to which the page brings a
+        When a network takes images of another size than 29 x 29, to which the page scales a
         drawing, the page would be too large for a browser, or an output is not finite.
     """
     check_choice("precision", precision, DTYPES)
