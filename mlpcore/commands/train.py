@@ -17,7 +17,6 @@ from msgspec import structs
 from mlpcore import backends
 from mlpcore.backends.base import Backend
 from mlpcore.commands import runs
-from mlpcore.commands.info import describe_run
 from mlpcore.commands.options import (
     DEFORMATION,
     Parser,
@@ -255,6 +254,8 @@ def resume(options: Options, console: Console) -> int:
             config = config.with_epochs(options["epochs"], state.begun)
         done = state.epoch == config.epochs == run.config.epochs
         if done and (folder / runs.REPORT).is_file() and any((folder / "figures").glob("*")):
+            from mlpcore.commands.info import describe_run  # not above: few need it
+
             for line in describe_run(run, state):
                 console.print(line)
             return 0

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -18,7 +18,19 @@ from mlpcore.evaluation.evaluation import Evaluation
 from mlpcore.files import atomic_write, check_no_link, make_folder
 from mlpcore.network import Network
 from mlpcore.report.curves import learning_curves
-from mlpcore.report.layout import GREY, LIGHT, RED, Tiles, new_page, png, title_of
+from mlpcore.report.layout import (
+    GREY,
+    LIGHT,
+    MARGIN,
+    RED,
+    WIDTH,
+    Tiles,
+    new_page,
+    png,
+    text_width,
+    title_of,
+    write,
+)
 from mlpcore.report.results import describe_error, describe_second
 from mlpcore.store.trained import TrainedNetwork
 from mlpcore.training.state import EpochMetrics
@@ -53,14 +65,13 @@ def misclassified(images: AnyArray | Images, evaluation: Evaluation, title: str 
         return figure
     axes = figure.subplots()
     _, corners = tiles.draw(axes, images[wrong.indices[:n]], "gray_r")
-    for k, (left, top) in enumerate(corners - 0.5):
-        label, (first, second) = wrong.labels[k], wrong.guesses[k]
-        right, below = left + tiles.text_width, top + images.shape[1] + tiles.pad
-        style: dict[str, Any] = {"size": 7, "in_layout": False}
-        bold = "bold" if second == label else "normal"
-        axes.text((left + right) / 2, top - tiles.pad, label, ha="center", va="bottom", **style)
-        axes.text(left, below, str(first), color=RED, va="top", **style)
-        axes.text(right, below, str(second), weight=bold, ha="right", va="top", **style)
+    right, below = tiles.text_width, images.shape[1] + tiles.pad
+    labels, (first, second) = wrong.labels[:n], wrong.guesses[:n].T
+    write(axes, corners + np.array([right / 2, -tiles.pad]) - 0.5, labels, 7, (0.5, 0))
+    write(axes, corners + np.array([0, below]) - 0.5, first, 7, (0, 1), RED)
+    places = corners + np.array([right, below]) - 0.5
+    for weight, shown in (("bold", second == labels), ("normal", second != labels)):
+        write(axes, places[shown], second[shown], 7, (1, 1), weight=weight)
     return figure
 
 
@@ -82,12 +93,13 @@ def first_layer(network: Network, image_shape: tuple[int, int], title: str = "")
         f"Weights of the first layer's neurons: {which}, by decreasing norm.",
         "The scale ends where 0.1 % of these weights are beyond it.",
     )
-    figure = new_page(title, lines, tiles.height(len(shown)) + 0.5)
+    height = tiles.height(len(shown)) + 0.5
+    figure = new_page(title, lines, height, bottom=0.5)
     axes = figure.subplots()
     images = np.clip(weights[shown], -limit, limit) / np.float32(limit)
     image, _ = tiles.draw(axes, images.reshape(-1, *image_shape), "RdBu_r")
-    place: dict[str, Any] = {"location": "bottom", "anchor": (0, 0), "panchor": False}
-    bar = figure.colorbar(image, ax=axes, shrink=0.25, **place)
+    place = figure.add_axes((MARGIN / WIDTH, 0.3 / height, 0.23, 0.08 / height))
+    bar = figure.colorbar(image, place, orientation="horizontal")
     bar.set_ticks([-1, 0, 1], labels=[f"{value:.2g}" for value in (-limit, 0, limit)])
     bar.ax.tick_params(labelsize=7)
     return figure
@@ -104,18 +116,18 @@ def confusion(evaluation: Evaluation, title: str = "") -> Figure:
     lines = [f"Confusion matrix: {describe_error(evaluation)}."]
     lines.append(f"The darker, the more errors, up to {most:,}. Right: errors of each label.")
     side = min(0.5 * n, 5.0)
-    figure = new_page(title, lines, side + 0.7)
-    axes = figure.subplots()
     names = list(map(str, range(n)))
+    totals = [f"{n_wrong:,} of {n:,}" for n_wrong, n in zip(errors.sum(axis=1), matrix.sum(axis=1))]
+    figure = new_page(title, lines, side + 0.7, 0.5, text_width(totals, 7), 0.5)
+    axes = figure.subplots()
     draw_matrix(axes, errors / most, matrix if n <= MAX_NUMBERED else None, names, side)
     axes.set_xlabel("first guess", size=9)
     axes.set_ylabel("label", size=9)
     axes.xaxis.set_label_position("top")
     axes.tick_params(labeltop=True, labelbottom=False)
     places = axes.get_yticks()
-    totals = [f"{errors[k].sum():,} of {matrix[k].sum():,}" for k in places]
     right = axes.secondary_yaxis("right")
-    right.set_yticks(places, totals)
+    right.set_yticks(places, [totals[k] for k in places])
     right.tick_params(length=0, labelsize=7)
     return figure
 
@@ -137,13 +149,12 @@ def draw_matrix(
     axes.set_anchor("NW")
     if numbers is not None:
         size = min(9.0, 60 * side / n / (0.7 * max(2, len(f"{numbers.max()}"))))
-        style: dict[str, Any] = {"size": size, "ha": "center", "va": "center", "in_layout": False}
-        for i, j in zip(*np.nonzero(numbers)):
-            axes.text(j, i, str(numbers[i, j]), **style)
-    places = range(0, n, max(1, math.ceil(0.25 * n / side)))
-    shown = [names[place] for place in places]
-    axes.set_xticks(places, shown, parse_math=False)
-    axes.set_yticks(places, shown, parse_math=False)
+        places = np.argwhere(numbers)
+        write(axes, places[:, ::-1], numbers[tuple(places.T)], size)
+    named = range(0, n, max(1, math.ceil(0.25 * n / side)))
+    shown = [names[place] for place in named]
+    axes.set_xticks(named, shown, parse_math=False)
+    axes.set_yticks(named, shown, parse_math=False)
     axes.tick_params(length=0, labelsize=8)
     axes.spines[:].set_color(GREY)
 

@@ -1,4 +1,4 @@
-"""Pages 7 inches wide: lines of text, and below them what Matplotlib's constrained layout places.
+"""Pages 7 inches wide: lines of text, and axes below them.
 
 Nothing in the figures uses pyplot, which has global state. Matplotlib takes half a second to
 import, and so it is imported inside the functions. Colours also differ in lightness, for print and
@@ -10,7 +10,7 @@ from __future__ import annotations
 import io
 import math
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from matplotlib.image import AxesImage
 
 #: Lengths are in inches, font sizes in points.
-WIDTH, MAX_HEIGHT, MARGIN, PAD = 7.0, 10.0, 0.3, 0.04
+WIDTH, MAX_HEIGHT, MARGIN = 7.0, 10.0, 0.3
 DPI = 150
 
 #: From a line of text to the next.
@@ -56,19 +56,30 @@ def title_of(network: Network, data_name: str) -> str:
     return f"{title} on {printable(data_name, MAX_NAME)}" if data_name else title
 
 
-def new_page(title: str, lines: Sequence[str], height: float) -> Figure:
-    """A new figure: a title and lines of text, and below them room of a height for axes.
+def new_page(
+    title: str,
+    lines: Sequence[str],
+    height: float,
+    left: float = 0.0,
+    right: float = 0.0,
+    top: float = 0.0,
+    bottom: float = 0.0,
+) -> Figure:
+    """A new figure: a title and lines of text, and below them room of a height for `subplots`.
 
-    A name of data may hold any characters, which are no formulas.
+    So much on each side of them is for their labels: Matplotlib's layouts, which measure labels,
+    take a quarter of the time of drawing. A name of data may hold any characters, which are no
+    formulas.
     """
     from matplotlib.figure import Figure
-    from matplotlib.layout_engine import ConstrainedLayoutEngine
 
     texts = [(10, "bold", title)] * bool(title) + [(9, "normal", line) for line in lines]
     whole = height + LINE * len(texts) + MARGIN
-    left = (MARGIN - PAD) / WIDTH
-    engine = ConstrainedLayoutEngine(rect=(left, 0, 1 - 2 * left, height / whole), w_pad=PAD)
-    figure = Figure(figsize=(WIDTH, whole), dpi=DPI, layout=engine)
+    figure = Figure(figsize=(WIDTH, whole), dpi=DPI)
+    figure.subplots_adjust(
+        (MARGIN + left) / WIDTH, bottom / whole, 1 - (MARGIN + right) / WIDTH,
+        (height - top) / whole, hspace=0.1,
+    )  # fmt: skip
     for k, (size, weight, text) in enumerate(texts):
         y = 1 - (LINE * k + MARGIN - LINE / 2) / whole
         figure.text(
@@ -76,6 +87,43 @@ def new_page(title: str, lines: Sequence[str], height: float) -> Figure:
             parse_math=False,
         )  # fmt: skip
     return figure
+
+
+def write(
+    axes: Axes,
+    places: AnyArray,
+    numbers: AnyArray,
+    size: float,
+    align: tuple[float, float] = (0.5, 0.5),
+    color: str = "black",
+    weight: str = "normal",
+) -> None:
+    """Writes numbers (n,) at places (n, 2) of the data, in a tenth of the time of `axes.text`.
+
+    `align` is the point of a number that is at its place, (0, 0) being at the bottom left.
+    """
+    from matplotlib.collections import PathCollection
+    from matplotlib.font_manager import FontProperties
+    from matplotlib.textpath import TextPath
+    from matplotlib.transforms import Affine2D
+
+    font, shapes = FontProperties(weight=weight), {}
+    for number in np.unique(numbers).tolist():
+        path = TextPath((0, 0), str(number), size, font)
+        low, high = path.get_extents().get_points()
+        place = -low - align * (high - low)
+        shapes[number] = path.transformed(Affine2D().translate(*place).scale(DPI / 72))
+    paths = [shapes[number] for number in numbers.tolist()]
+    group = PathCollection(
+        paths, offsets=places, offset_transform=axes.transData, color=color, linewidth=0
+    )
+    group.set_transform(Affine2D())
+    axes.add_collection(group, autolim=False)
+
+
+def text_width(texts: Iterable[str], size: float) -> float:
+    """The width of the longest of some texts, about."""
+    return 0.65 * size / 72 * max(map(len, texts))
 
 
 def mosaic(
@@ -127,7 +175,9 @@ class Tiles:
         shades = colormaps[colours].with_extremes(bad=LIGHT)
         axes.set_anchor("NW")
         axes.axis("off")
-        return axes.imshow(sheet, shades, vmin=-1, vmax=1, interpolation="nearest"), corners
+        # A pixel is enlarged and then coloured: the other way takes twice as long.
+        quick: dict[str, Any] = {"interpolation": "nearest", "interpolation_stage": "data"}
+        return axes.imshow(sheet, shades, vmin=-1, vmax=1, **quick), corners
 
 
 def png(figure: Figure, **settings: Any) -> bytes:

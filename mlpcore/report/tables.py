@@ -9,8 +9,6 @@ import textwrap
 from collections.abc import Sequence
 from typing import TypeAlias
 
-from tabulate import tabulate
-
 #: Cells of text, the header first.
 Rows: TypeAlias = list[tuple[str, ...]]
 
@@ -23,6 +21,8 @@ def text_table(rows: Rows, align: Sequence[str] = ()) -> str:
 
     `align` has "left" or "right" for each column; by default only the first is on the left.
     """
+    from tabulate import tabulate  # not above: results alone need it
+
     if sys.stdout.isatty():
         rows = _within(rows, shutil.get_terminal_size().columns)
     return tabulate(rows, tablefmt="plain", disable_numparse=True, colalign=_align(rows, align))
@@ -43,6 +43,8 @@ def _within(rows: Rows, most: int) -> Rows:
 
 def markdown_table(rows: Rows, align: Sequence[str] = ()) -> str:
     """Rows as a table in Markdown; `align` is as for `text_table`."""
+    from tabulate import tabulate
+
     head, *cells = (tuple(map(escape, row)) for row in rows)
     align = _align(rows, align)
     return tabulate(cells, head, tablefmt="pipe", disable_numparse=True, colalign=align)

@@ -22,10 +22,12 @@ from mlpcore.backends.arguments import check_decay
 from mlpcore.backends.base import Backend, TrainingResult
 from mlpcore.data.dataset import Dataset
 from mlpcore.errors import InputError
+from mlpcore.network.network import Network
 from mlpcore.training import sources
 from mlpcore.training.config import TrainingConfig
 from mlpcore.training.sources import ArraySource, Segment, Source
 from mlpcore.training.state import EpochMetrics, EpochProgress, TrainingState, best_of
+from mlpcore.typing import Float32Array
 
 
 class Diverged(InputError):
@@ -279,6 +281,12 @@ class Trainer:
             return sum(self.backend.count_errors(self._network, *each) for each in parts)
         guesses = self._stepper.predict(samples.inputs).argmax(axis=1)
         return int(np.count_nonzero(guesses != samples.labels))
+
+    def test_outputs(self, network: Network) -> Float32Array:
+        """The outputs (n_test, n_classes) of a network for the test samples of the source."""
+        assert self.source.test is not None
+        loaded, parts = self.backend.load(network), self.source.parts(self.source.test)
+        return np.concatenate([self.backend.predict(loaded, each.inputs) for each in parts])
 
     def _store(self) -> None:
         """Brings `state.network` up to date."""
