@@ -1,4 +1,4 @@
-"""Train on data of one's own: arrays, a data set of Hugging Face or torchvision, a .npz file.
+"""Train on your own data: arrays, a data set of Hugging Face or torchvision, a .npz file.
 
 It uses the digits embedded in scikit-learn, under names instead of numbers, and takes a second.
 """

@@ -1,4 +1,4 @@
-"""A training that TensorBoard shows: ``tensorboard --logdir logs`` after, or while, it runs.
+"""Training shown by TensorBoard: ``tensorboard --logdir logs`` after, or while, it runs.
 
 It uses scikit-learn's digits and takes a few seconds. It needs `pip install tensorboard`.
 """

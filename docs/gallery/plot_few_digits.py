@@ -2,7 +2,7 @@
 Deformation makes up for missing data
 =====================================
 
-Train a network on 2,000 digits of MNIST, see that it learns them by heart, and let
+Train a network on 2,000 digits of MNIST, see that it memorises them, and let
 deformation cut its test error by more than half. It takes less than a minute.
 
 If MNIST is not found, the program trains on a few of scikit-learn's digits instead; the figure
