@@ -153,6 +153,6 @@ def write_report(
     try:
         atomic_write(folder / REPORT, content.encode(errors="replace"))
         more = command_text("info", str(folder))
-        console.print(f"report: {shown(folder / REPORT)}; in short: {more}")
+        console.print(f"report: {shown(folder / REPORT)}; summary: {more}")
     except InputError as error:
         console.print(f"note: no report: {error}")

@@ -129,11 +129,11 @@ def add_settings(parser: Parser, argv: Sequence[str], n_archs: str | None = None
     for name, choices in CHOICES.items():
         text = f"{', '.join(choices)}: {MEANINGS[name]}"
         further(f"--{name.replace('_', '-')}", choices=choices, metavar="NAME", help=text)
-    add_number("--lr-end", "of the last, with decay factor (falls 1000-fold in 2000)", further)
+    add_number("--lr-end", "of the last epoch, decay factor (1/1000 in 2000)", further)
     add_number("--lr-ratio", "learning rate of a layer divided by the next layer's", further)
-    target = "squared: wanted output of the class, the others get -X"
+    target = "squared: target of the right class; the others get -X"
     add_number("--target", target, further)
-    add_number("--ones-and-sevens", "share written as in other countries (0)", further)
+    add_number("--ones-and-sevens", "share of 1s and 7s written as in other countries (0)", further)
     warm_up = "training images over which the learning rate rises (0)"
     parser.add_whole("--warm-up", warm_up, further)
     return length

@@ -89,7 +89,7 @@ class Console(Observer):
             if self.out is sys.stdout:
                 flush_or_discard(self.out)
             self.out = self._bars = None
-            say(f"note: no output any more ({error.strerror}); the work goes on", sys.stderr)
+            say(f"note: output has ended ({error.strerror}); the work continues", sys.stderr)
 
     def _remove_bars(self) -> None:
         with self._surviving():

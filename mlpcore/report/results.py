@@ -145,7 +145,7 @@ def report(
 
 {markdown_table(result_table(config, data, state))}
 
-The best validation error, that of the whole undeformed training set, is
+The best validation error, on the whole undeformed training set, is
 {best.validation_error:.2f} %, after epoch {best.epoch} of {config.epochs}.
 
 ## Test
@@ -176,7 +176,7 @@ def setting_lines(config: TrainingConfig, backend: str) -> list[str]:
         del settings["ones_and_sevens"]
     if config.decay != "factor":
         del settings["learning_rate_end"]
-    earlier = ", ".join(f"until epoch {each.until}: {each.epochs}" for each in config.earlier)
+    earlier = ", ".join(f"{each.epochs} until epoch {each.until}" for each in config.earlier)
     settings["epochs"] = f"{config.epochs} ({earlier})" if earlier else config.epochs
     del settings["earlier"]
     settings["hidden_layers"] = ", ".join(map(str, config.hidden_layers))

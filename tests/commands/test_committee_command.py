@@ -47,7 +47,7 @@ def test_the_result(call, argv, data, monkeypatch):
     text = Path("c", runs.REPORT).read_text()
     assert said in lines[-3] and said in text and "- epochs: 3" in text
     assert lines[-2] == "drawing figures"
-    assert re.fullmatch(r"report: c/report.md; in short: .* info c", lines[-1])
+    assert re.fullmatch(r"report: c/report.md; summary: .* info c", lines[-1])
     figures = re.findall(r"!\[[a-z]+\]\((.*)\)", text)
     assert sorted(Path("c", each) for each in figures) == sorted(Path("c/figures").iterdir())
 

@@ -51,7 +51,7 @@ def test_a_run_prints_plain_lines_and_a_table(train, data):
     errors = [last.training_error, last.validation_error, last.test_error]
     assert re.findall(r"([\d.]+) %", lines[5]) == [f"{each:.2f}" for each in errors]
     assert f"{state.best_metrics.test_error:.2f} %" in lines[-3]
-    assert re.fullmatch(r"report: r/report.md; in short: .* info r", lines[-1])
+    assert re.fullmatch(r"report: r/report.md; summary: .* info r", lines[-1])
     files = [BEST, LAST, CONFIG, METRICS, LOCK_FILE, runs.REPORT, "figures"]
     assert sorted(os.listdir("r")) == sorted(files)
 
@@ -71,7 +71,7 @@ def test_the_report_shows_figures_of_the_best_network(train, call, monkeypatch):
     assert title.endswith(" on letters")
     assert (images.shape, test.errors, test.n) == ((60, 7, 5), best.test_errors, 60)
     assert f"Misclassified: {best.test_errors} of 60 images, {best.test_error:.2f} %" in text
-    assert {"- sigma: 5.5", "- epochs: 5 (until epoch 3: 3)", describe_second(test)} <= set(
+    assert {"- sigma: 5.5", "- epochs: 5 (3 until epoch 3)", describe_second(test)} <= set(
         text.splitlines()
     )
     shown = re.findall(r"!\[[a-z ]+\]\((.*)\)", text)
@@ -234,7 +234,7 @@ def test_a_finished_run_goes_on_to_more_epochs(train, call):
     assert f"{said}, and 0.00125 in the last\n" in out
     assert "resumed: 2 of 4 epochs done" in out and out.splitlines()[-3].startswith("8, 4 epochs")
     lines = Path("r", runs.REPORT).read_text().splitlines()
-    assert {"- epochs: 4 (until epoch 2: 2)", "- loss: cross-entropy"} <= set(lines)
+    assert {"- epochs: 4 (2 until epoch 2)", "- loss: cross-entropy"} <= set(lines)
     assert not any(line.startswith(("- target", "- learning rate end")) for line in lines)
     assert "instead" not in call("train", "--resume", "r", "--epochs", "4")
 
