@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from mlpcore import ElasticDeformer, backends, dataset
+from mlpcore import backends, dataset
 from mlpcore.network.activation import ACTIVATIONS, LOSSES
 from mlpcore.store.weights import write_network
 from oracle import random_network
@@ -66,20 +66,10 @@ def test_own_data(capsys):
 
 
 def test_torch_dataset(torch, capsys):
-    """The image shown depends on the epoch and the image alone, in any batch and any order."""
-    module, data = example("torch_dataset"), dataset.load(name="digits")
-    module["main"](epochs=3, workers=0)
+    example("torch_dataset")["main"](epochs=3, workers=0)
     shares = percentages(capsys.readouterr().out)
     assert len(shares) == 3
     assert shares[-1] > 80
-    images, labels = data.train_images[:20], data.train_labels[:20]
-    deformer = ElasticDeformer(similar_labels=(1, 7), random_state=0)
-    deformed = module["DeformedImages"](images, labels, deformer)
-    for epoch in (0, 1, 0):
-        deformed.set_epoch(epoch)
-        parts = [deformed.__getitems__(some) for some in ([*range(19, 5, -1)], [*range(5, -1, -1)])]
-        shown = torch.stack([image for part in parts for image, _ in part]).numpy()[::-1]
-        assert np.array_equal(shown, deformer.deform(images, labels, epoch=epoch))
 
 
 @pytest.mark.parametrize("activation", ACTIVATIONS)

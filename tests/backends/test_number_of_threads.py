@@ -73,15 +73,6 @@ def test_half_of_the_threads_while_faster(new_team, most, seconds, tried, choice
     assert new_team().run(most, seconds) == (tried, choice)
 
 
-def test_trials_come_again_and_for_another_network(new_team):
-    team, seconds = new_team(), {2: 2e-5, 1: 1e-5}
-    assert team.run(2, seconds) == ([2, 1], 1)
-    assert team.run(2, seconds) == ([], 1)
-    team.trial_at = 0  # the pause is over
-    assert team.run(2, {2: 1e-5, 1: 2e-5}) == ([2, 1], 2)
-    assert team.choose(2, 2000) == 2 and team.trying == 2
-
-
 def test_a_team_that_lost_a_core_goes_on_with_half(new_team):
     """For longer and longer, while that happens at once; a trial then says nothing."""
     team, pauses = new_team(), []
