@@ -2,7 +2,6 @@
 
 import io
 import os
-import re
 import shutil
 import struct
 import tracemalloc
@@ -211,17 +210,6 @@ def test_data_that_fill_the_memory_are_refused(tmp_path, kind, monkeypatch):
     memory, words = TOO_LARGE[kind]
     monkeypatch.setattr(arrays, "total_memory", lambda: memory)
     assert words in refusal(load, FORMATS[kind](tmp_path))
-
-
-def test_tables_without_numbers_or_labels(tmp_path):
-    path = csv(tmp_path)
-    test = path.with_name("set-test.csv")
-    for each in (path, test):
-        each.write_text(re.sub("^.", lambda k: "abc"[int(k[0])], each.read_text(), flags=re.M))
-    assert load(path).classes == ("a", "b", "c")
-    np.testing.assert_array_equal(load(path).train_images, Dataset.from_arrays(*FOUR).train_images)
-    test.write_text("\n".join(["0," * 48 + "0"] * 6))  # as some competitions have it
-    assert load(path).notice.endswith("20% of the images are the test set")
 
 
 def test_pictures_by_class(tmp_path):

@@ -17,13 +17,8 @@ from sklearn.preprocessing import scale
 from sklearn.utils.class_weight import compute_sample_weight
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from mlpcore import (
-    DeformationParameters,
-    OnlineMLPClassifier,
-    OnlineMLPRegressor,
-    backends,
-    deformation,
-)
+import mlpcore
+from mlpcore import OnlineMLPClassifier, OnlineMLPRegressor, backends, deformation
 from mlpcore.deformation.parameters import IDENTITY
 from mlpcore.deformation.values import background_of
 from mlpcore.estimators import base
@@ -170,7 +165,7 @@ def test_pipeline_with_a_search_in_two_processes():
     assert two.best_params_["mlp__max_iter"] == 9
     assert two.score(X, Y) > 0.9
     mlp = make_mlp().set_params(deformation=DEFORMATION, deformation__beta=1, deformation__alpha=9)
-    assert mlp.deformation == DeformationParameters(6.0, 9.0, 1.0, 5.0, (1,)) != DEFORMATION
+    assert mlp.deformation == mlpcore.DeformationParameters(6.0, 9.0, 1.0, 5.0, (1,)) != DEFORMATION
 
 
 def test_what_fit_is_given_decides(monkeypatch, capsys):
@@ -214,7 +209,7 @@ def test_similar_labels_are_those_of_y(labels):
     """The last label is number 2 for the network."""
 
     def fitted(y, similar):
-        parameters = DeformationParameters(6.0, 4.0, 40.0, 5.0, tuple(similar))
+        parameters = mlpcore.DeformationParameters(6.0, 4.0, 40.0, 5.0, tuple(similar))
         return make_mlp(deformation=parameters, image_shape=SHAPE, max_iter=1).fit(X, y)
 
     found = fitted(np.array(labels)[Y], ["c"] if labels[0] == "a" else [1, 7])

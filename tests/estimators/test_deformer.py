@@ -9,14 +9,8 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
 from sklearn.utils import estimator_checks
 
-from mlpcore import (
-    Dataset,
-    DeformationParameters,
-    ElasticDeformer,
-    InputError,
-    OnlineMLPClassifier,
-    backends,
-)
+import mlpcore
+from mlpcore import ElasticDeformer, InputError, OnlineMLPClassifier, backends
 from mlpcore.deformation.deform import deform
 
 BACKEND = backends.get("cpu")
@@ -39,7 +33,7 @@ def make_deformer(**changes):
 
 def deformed_by_mlpcore(images, epoch=0, labels=None, **settings):
     labels = np.zeros(len(images), np.uint8) if labels is None else labels
-    return deform(images, labels, DeformationParameters(**settings), 5, epoch, BACKEND)
+    return deform(images, labels, mlpcore.DeformationParameters(**settings), 5, epoch, BACKEND)
 
 
 @pytest.mark.parametrize("threads, epoch", [(1, 0), (2, 7), (5, 2**32 - 1)])
@@ -119,7 +113,7 @@ def test_tensors_in_tensors_out():
     assert points.dtype == torch.float32 and points.shape == (120, 4, 2)
     rows, y, mlp = images.reshape(120, 195), LABELS, OnlineMLPClassifier((3,), max_iter=1)
     calls = [deformer.fit, deformer.deform_keypoints, lambda X: mlp.fit(X, y)]
-    calls += [lambda X: mlp.fit(FLAT, X), lambda X: Dataset.from_arrays(X, y, FLAT, y)]
+    calls += [lambda X: mlp.fit(FLAT, X), lambda X: mlpcore.Dataset.from_arrays(X, y, FLAT, y)]
     bad = rows.clone().requires_grad_(), (1j * rows).conj(), rows.bfloat16(), rows.to("meta")
     for tensor in bad:
         for call in calls:

@@ -7,16 +7,10 @@ import sys
 
 import pytest
 
-from mlpcore import (
-    ElasticDeformer,
-    OnlineMLPClassifier,
-    OnlineMLPRegressor,
-    StreamMLPClassifier,
-    StreamMLPRegressor,
-)
+import mlpcore
 
-ESTIMATORS = [ElasticDeformer, OnlineMLPClassifier, OnlineMLPRegressor]
-ESTIMATORS += [StreamMLPClassifier, StreamMLPRegressor]
+ESTIMATORS = [mlpcore.ElasticDeformer, mlpcore.OnlineMLPClassifier, mlpcore.OnlineMLPRegressor]
+ESTIMATORS += [mlpcore.StreamMLPClassifier, mlpcore.StreamMLPRegressor]
 
 
 def test_importing_mlpcore_loads_no_heavy_library_and_starts_no_thread(tmp_path):

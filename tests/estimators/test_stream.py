@@ -39,18 +39,6 @@ def predictions(model, make=named):
     return [model.predict_proba_one(make(x)) for x in clouds(30, seed=1)[0]]
 
 
-def test_it_learns_what_can_be_learnt():
-    model = learnt()
-    X, y = clouds(300, seed=2)
-    assert np.mean([model.predict_one(named(x)) == label for x, label in zip(X, y)]) > 0.9
-    outputs = model.predict_proba_one(named(X[0]))
-    assert set(outputs) == {"a", "b", 7} and math.isclose(sum(outputs.values()), 1)
-    assert model.predict_one(named(X[0])) == max(outputs, key=outputs.get)
-    for step in range(200):  # samples without any feature
-        model.learn_one({}, "a" if step % 4 else "b")
-    assert model.predict_one({}) == "a"
-
-
 #: Rows of SQLite, which have `keys` and are no mappings.
 ROWS, NAMES = sqlite3.connect(":memory:"), ", ".join(f"? n{i}" for i in range(5))
 ROWS.row_factory = sqlite3.Row

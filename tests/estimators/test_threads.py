@@ -10,14 +10,8 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from mlpcore import (
-    InputError,
-    Network,
-    OnlineMLPClassifier,
-    StreamMLPClassifier,
-    StreamMLPRegressor,
-    backends,
-)
+import mlpcore
+from mlpcore import Network, OnlineMLPClassifier, StreamMLPClassifier, StreamMLPRegressor, backends
 
 
 def beside(others, work):
@@ -197,6 +191,6 @@ def test_a_sample_may_use_the_learner_that_reads_it(kind, place):
 
 def test_no_name_stays_of_a_sample_whose_network_is_too_large():
     model = StreamMLPClassifier((2**16,) * 200, classes=["a"])
-    with pytest.raises(InputError):
+    with pytest.raises(mlpcore.InputError):
         model.learn_one({"new": 1.0}, "b")
     assert (model.feature_names_, model.classes_, model.network_) == ([], ["a"], None)

@@ -14,15 +14,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+import mlpcore
 import pictures
-from mlpcore import (
-    DeformationParameters,
-    Network,
-    OnlineMLPClassifier,
-    dataset,
-    deformation,
-    philox,
-)
+from mlpcore import Network, OnlineMLPClassifier, dataset, deformation, philox
 from mlpcore.backends.simd import INSTRUCTION_SETS, SCHEDULES, SimdBackend, unavailable_reason
 from mlpcore.data.digit import find_digit
 
@@ -83,7 +77,7 @@ def test_weights_after_steps(name, kind):
 @pytest.mark.parametrize("name", X86)
 def test_deformed_images(name):
     images, labels = DIGITS.train_images[:150], DIGITS.train_labels[:150]
-    drawing = DeformationParameters(), 7, 3, simd(name), 30
+    drawing = mlpcore.DeformationParameters(), 7, 3, simd(name), 30
     assert sha256(deformation.deform(images, labels, *drawing)) == EXPECTED["deformed"][name]
 
 

@@ -9,15 +9,7 @@ import pytest
 from msgspec import structs
 
 import mlpcore
-from mlpcore import (
-    Dataset,
-    OnlineMLPClassifier,
-    OnlineMLPRegressor,
-    StreamMLPClassifier,
-    StreamMLPRegressor,
-    TrainedClassifier,
-    backends,
-)
+from mlpcore import OnlineMLPClassifier, StreamMLPClassifier, TrainedClassifier, backends
 from mlpcore.data.pixels import MNIST_PIXELS
 from mlpcore.network.activation import ACTIVATIONS
 from mlpcore.store import onnx_graph
@@ -84,7 +76,7 @@ def network_for(kind, k=0):
     """A network with random weights, as if it were trained on such pixels."""
     input_range, activation, loss, hidden, first = NETWORKS[k]
     arrays = KINDS[kind][first:], Y4[first:], KINDS[kind][:9], Y4[:9]
-    pixels = structs.replace(Dataset.from_arrays(*arrays).pixels, input_range=input_range)
+    pixels = structs.replace(mlpcore.Dataset.from_arrays(*arrays).pixels, input_range=input_range)
     sizes = math.prod(pixels.image_shape), *hidden, 4
     network = random_network(sizes, k, activation=activation, loss=loss)
     return TrainedNetwork(Path(f"{k}"), network, pixels, {})
@@ -210,7 +202,7 @@ def test_estimators(names, dtype, loss):
 @pytest.mark.parametrize("targets", [X[:, :2] * [9.0, 1e-3] + [1e6, 0], X[:, 0] * 5])
 def test_regressors(targets):
     """Their outputs have the units of the targets, in float64."""
-    model = OnlineMLPRegressor((9,), max_iter=3, random_state=0).fit(X, targets)
+    model = mlpcore.OnlineMLPRegressor((9,), max_iter=3, random_state=0).fit(X, targets)
     mlpcore.export(model, "n.onnx")
     (outputs,) = session_of("n.onnx").run(["variable"], {"X": X})
     expected = model.predict(X).reshape(len(X), -1)
@@ -261,7 +253,7 @@ def test_classifiers_for_streams(kind, names, hidden):
 
 @pytest.mark.parametrize("hidden", [(), (9, 7)])
 def test_regressors_of_streams(hidden):
-    model = StreamMLPRegressor(hidden)
+    model = mlpcore.StreamMLPRegressor(hidden)
     rows = X[:, :3].astype(float) * 3 + [1, 1e6, 1]
     for row in rows:
         model.learn_one(row, row[0] * row[2] + 1e6)

@@ -17,16 +17,9 @@ from hypothesis import given, note
 from hypothesis import strategies as st
 from scipy import sparse
 
+import mlpcore
 from emulated import SIMD
-from mlpcore import (
-    ElasticDeformer,
-    Network,
-    OnlineMLPClassifier,
-    StreamMLPClassifier,
-    StreamMLPRegressor,
-    backends,
-    deformation,
-)
+from mlpcore import ElasticDeformer, Network, OnlineMLPClassifier, StreamMLPClassifier, backends
 from mlpcore.backends.simd import SCHEDULES, SimdBackend
 from mlpcore.data.dataset import Dataset
 from mlpcore.deformation import DeformationParameters
@@ -270,13 +263,13 @@ PUBLIC = [
      DeformationParameters().get_params()),
     (Network, {"layer_sizes": (3, 2), "seed": 5, "activation": "tanh", "init": "he"}),
     (Dataset.from_arrays, {**SAMPLES, "value_range": (0, 1), "test_size": 0.25, "seed": 0}),
-    (partial(deformation.deform_selected, parameters=DeformationParameters(),
+    (partial(mlpcore.deformation.deform_selected, parameters=DeformationParameters(),
              backend=backends.get("cpu")), SELECTED),
     (fitted, ROWS),
     *((fitted, {**ROWS, name: SETTINGS[name]}) for name in SETTINGS if name not in LONG),
     (sparse_rows, STORED),
     (streamed, STREAM),
-    (streamed, STREAM | {"last": ROWS["X"][0], "learner": StreamMLPRegressor}),
+    (streamed, STREAM | {"last": ROWS["X"][0], "learner": mlpcore.StreamMLPRegressor}),
     *((streamed, {**STREAM, name: STREAM_SETTINGS[name]}) for name in STREAM_SETTINGS),
     *((deformed, {**SAMPLES, name: DEFORMER[name]}) for name in DEFORMER),
 ]  # fmt: skip

@@ -3,13 +3,12 @@
 import dataclasses
 import itertools
 import math
-import signal
 import sys
 
 import numpy as np
 import pytest
 
-from emulated import emulated_backend, get_backend, needs_emulation
+from emulated import emulated_backend, needs_emulation
 from mlpcore import DeformationParameters, InputError, Network, backends, deformation, philox
 from mlpcore.data.pixels import PixelSpec
 from mlpcore.deformation.values import background_of
@@ -187,30 +186,6 @@ def test_an_interrupt_before_any_line_loses_nothing(part):
             sys.settrace(before)
         assert_same_result(whole, trainer.state)
     assert interrupted
-
-
-def test_a_signal_between_two_polls_loses_no_sample(simd_name):
-    """Also one after the last poll: these samples take less time than lies between two."""
-    backend, images = get_backend(simd_name, threads=2), DATA.train_images.reshape(-1, 35)
-    order = np.resize(np.arange(230, dtype=np.int32), 5000)
-    network, again = (Network((35, 300, 3), seed=1) for _ in range(2))
-
-    def start(result):
-        if not results:
-            signal.setitimer(signal.ITIMER_REAL, 1e-3)
-        results.append(result)
-
-    results, before = [], signal.signal(signal.SIGALRM, signal.default_int_handler)
-    try:
-        with pytest.raises(KeyboardInterrupt):
-            backend.train(network, images, DATA.train_labels, order, 0.01, start)
-    finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)
-        signal.signal(signal.SIGALRM, before)
-    order = order[: results[-1].samples]
-    assert len(order) > 0
-    backend.train(again, images, DATA.train_labels, order, 0.01)
-    assert same_weights(network, again)
 
 
 class Scripted:
