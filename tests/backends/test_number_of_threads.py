@@ -73,19 +73,6 @@ def test_half_of_the_threads_while_faster(new_team, most, seconds, tried, choice
     assert new_team().run(most, seconds) == (tried, choice)
 
 
-def test_a_team_that_lost_a_core_goes_on_with_half(new_team):
-    """For longer and longer, while that happens at once; a trial then says nothing."""
-    team, pauses = new_team(), []
-    assert team.run(4, {4: 1e-5, 2: 2e-5})[1] == 4
-    for seconds in (9.0, 0.1, 0.1, 9.0):
-        team.trial_at = team.room_until = 0
-        assert team.choose(4) == team.trying == 4
-        team.note(4, 10**6, seconds, lost_core=1)
-        assert not team.trying and team.choose(4) == 2
-        pauses.append(team.room_pause)
-    assert pauses == [0.5, 1.0, 2.0, 0.5]
-
-
 def test_bits_beside_busy_processes():
     """Training goes on with fewer threads there, from the end of a block on."""
     sizes, cores, n = (150, 300, 200, 10), os.sched_getaffinity(0), available_cores()

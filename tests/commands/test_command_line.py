@@ -1,6 +1,5 @@
 """Help, exit statuses and one-line errors that all commands share."""
 
-import importlib
 import os
 import signal
 import subprocess
@@ -15,7 +14,6 @@ import mlpcore
 import pages
 import pictures
 from mlpcore import InputError, backends
-from mlpcore.__main__ import COMMANDS, main
 from mlpcore.commands import options
 from mlpcore.commands.options import command_text, run_tool
 
@@ -52,20 +50,6 @@ def test_a_command_loads_what_it_needs(made_here, argv):
     result = python(code + f"print(*{HEAVY} & set(sys.modules)); sys.exit(status)")
     assert result.returncode == 0
     assert set(result.stdout.decode().splitlines()[-1].split()) == LOADED[argv]
-
-
-@pytest.mark.parametrize("name", COMMANDS)
-def test_a_help_page_ends_with_an_example(name, capsys, monkeypatch):
-    monkeypatch.setattr(sys, "argv", ["/usr/bin/mlpcore", name, "--help"])
-    monkeypatch.setattr(options.shutil, "which", lambda program: f"/usr/bin/{program}")
-    assert main() == 0
-    lines = capsys.readouterr().out.splitlines()
-    assert lines[0].startswith(f"usage: mlpcore {name}")
-    assert lines[-1].startswith(f"Example: mlpcore {name}")
-    importlib.import_module(f"mlpcore.commands.{name}").parse(lines[-1].split()[3:])
-    if name in ("train", "committee"):
-        assert main([name, "--help-all"]) == 0
-        assert len(capsys.readouterr().out.splitlines()) > len(lines) + 10
 
 
 def test_version(call):

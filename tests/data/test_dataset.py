@@ -86,10 +86,6 @@ def test_search_order(tmp_path, cache, published, monkeypatch):
     assert load().source == str(local)
     (local / TEST_LABELS).unlink()
     assert "lacks" in refusal(load)
-    np.savez(tmp_path / "letters.npz", X=X, y=Y.astype(int), X_test=X_TEST, y_test=Y_TEST)
-    data = load(tmp_path / "letters.npz", name="mnist")
-    assert (data.name, data.similar_labels) == ("MNIST", (1, 7))
-    assert DataSummary.of(DataSummary.of(data).load()) == DataSummary.of(data)
 
 
 NAMES = {

@@ -158,13 +158,6 @@ def test_the_rest_of_a_line_that_was_cut_along_leaves_no_trace(pale):
         assert_same_digit(cell, k)
 
 
-def test_the_edge_of_a_table_is_cut_off():
-    for band in 0, 90:
-        picture = np.pad(written(3), 50, mode="edge")
-        picture[:, :30] = picture[-20:] = band
-        assert_same_digit(picture, 3)
-
-
 @pytest.mark.parametrize("squared", [False, True])
 @pytest.mark.parametrize("step", [14, 25, 40])
 def test_the_lines_of_paper_leave_the_strokes_that_cross_them(step, squared):

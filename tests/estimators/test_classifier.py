@@ -27,7 +27,7 @@ from mlpcore.estimators.validation import Samples
 from mlpcore.network import Network
 from mlpcore.network.activation import A, B
 from mlpcore.training.trainer import Observer, Trainer
-from small_classifiers import DEFORMATION, DEFORMED, MODERN, SHAPE, SHORT, X, Y, make_mlp, same
+from small_classifiers import DEFORMATION, DEFORMED, MODERN, SHORT, X, Y, make_mlp, same
 from small_runs import DATA, make_config, same_weights
 
 OTHER_RATES = {"target": 1.5, "learning_rate_ratio": 2.0}
@@ -202,19 +202,6 @@ def test_weights_in_scikit_learns_orientation(settings):
     mlp.coefs_[2][...] = 0
     mlp.intercepts_[2][...] = (0, 1, 0)
     assert set(mlp.predict(X)) == {1}
-
-
-@pytest.mark.parametrize("labels", [[-5.0, 0.0, 1.0], ["0", "05", "1"], ["a", "b", "c"]])
-def test_similar_labels_are_those_of_y(labels):
-    """The last label is number 2 for the network."""
-
-    def fitted(y, similar):
-        parameters = mlpcore.DeformationParameters(6.0, 4.0, 40.0, 5.0, tuple(similar))
-        return make_mlp(deformation=parameters, image_shape=SHAPE, max_iter=1).fit(X, y)
-
-    found = fitted(np.array(labels)[Y], ["c"] if labels[0] == "a" else [1, 7])
-    assert same(found, fitted(Y, [2]))
-    assert not same(found, fitted(Y, []))
 
 
 def test_samples_with_several_labels(capsys):

@@ -7,7 +7,6 @@ import pytest
 from sklearn.base import clone
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
-from sklearn.utils import estimator_checks
 
 import mlpcore
 from mlpcore import ElasticDeformer, InputError, OnlineMLPClassifier, backends
@@ -119,19 +118,6 @@ def test_tensors_in_tensors_out():
         for call in calls:
             with pytest.raises(InputError, match="tensor"):
                 call(tensor)
-
-
-#: The other checks pass tables of any width, which are no images.
-CHECKS = (
-    "estimator_cloneable estimator_repr no_attributes_set_in_init get_params_invariance "
-    "parameters_default_constructible do_not_raise_errors_in_init_or_set_params set_params "
-    "mixin_order valid_tag_types transformers_unfitted"
-)
-
-
-@pytest.mark.parametrize("name", CHECKS.split())
-def test_scikit_learns_checks(name):
-    getattr(estimator_checks, f"check_{name}")("ElasticDeformer", ElasticDeformer())
 
 
 def test_a_pipeline_deforms_what_it_fits_only_and_so_do_clones_and_pickles():

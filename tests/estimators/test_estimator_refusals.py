@@ -193,15 +193,7 @@ ROW = [1.0, -2.0, 0.5, 3.0, 1.0]
 NAMED = {f"n{k}": value for k, value in enumerate(ROW)}
 
 NO_NUMBERS = 10**400, "1", None, [1], np.ma.masked, np.complex64(1), np.array(1j)
-NO_ROWS = (
-    "12345",
-    b"12345",
-    bytearray(5),
-    {*ROW, 7.0},
-    [1, 2, 3, 4, "5"],
-    [None] * 5,
-    np.ones(5) * 1j,
-)
+NO_ROWS = "12345", b"12345", {*ROW, 7.0}, [1, 2, 3, 4, "5"], [None] * 5, np.ones(5) * 1j
 
 #: Samples, labels and weights that a classifier for streams refuses, which learns such samples.
 SAMPLES = [

@@ -55,24 +55,21 @@ def test_a_sample_gets_one_map():
     assert np.abs(np.array([left, top, left + width, top + height]) - found).max() <= 1
 
 
-@pytest.mark.parametrize("mode", ["1", "P", "PA", "LA", "I;16", "I;16B", "F", "LAB"])
+@pytest.mark.parametrize("mode", ["1", "P", "LA", "I;16", "I;16B", "F"])
 def test_pictures_of_all_modes(mode):
     """They keep mode and palette, and get the map that the tensor of their pixels gets."""
     grey = np.random.default_rng(0).integers(0, 250, (40, 50)).astype(np.uint8)
     if mode.startswith("I;16"):
         wide = grey.astype(">u2" if mode == "I;16B" else "<u2") * 200
         given = PIL.Image.frombytes(mode, (50, 40), wide.tobytes())
-    elif mode == "LAB":
-        given = PIL.Image.frombytes(mode, (50, 40), np.stack([grey] * 3, axis=-1).tobytes())
     else:
-        picture = PIL.Image.fromarray(grey)
-        given = picture.convert("P").convert(mode) if mode == "PA" else picture.convert(mode)
+        given = PIL.Image.fromarray(grey).convert(mode)
     pixels, result = np.asarray(given), deformed(given)
     shown = np.asarray(result)
     assert (result.mode, result.size, shown.dtype) == (mode, (50, 40), pixels.dtype)
     assert not np.array_equal(shown, pixels)
     first = pixels.reshape(40, 50, -1)[..., 0].astype(pixels.dtype.newbyteorder("="))
-    if mode.startswith("P"):
+    if mode == "P":
         assert result.getpalette() == given.getpalette()
         around = float(np.sort([*first[0], *first[-1], *first[:, 0], *first[:, -1]])[90])
         expected = deformed(tv_tensors.Mask(first), fill={tv_tensors.Mask: around})
