@@ -10,11 +10,9 @@
 typedef __m256 vf;
 typedef uint32_t vi __attribute__((vector_size(32)));
 
-static inline vf vf_set1(float a) { return _mm256_set1_ps(a); }
 static inline vf vf_min(vf a, vf b) { return _mm256_min_ps(a, b); }
 static inline vf vf_max(vf a, vf b) { return _mm256_max_ps(a, b); }
 static inline vf vf_fma(vf a, vf b, vf c) { return _mm256_fmadd_ps(a, b, c); }
-static inline vf vf_fnma(vf a, vf b, vf c) { return _mm256_fnmadd_ps(a, b, c); }
 static inline float vf_sum(vf a)
 {
     __m128 b = _mm_add_ps(_mm256_castps256_ps128(a), _mm256_extractf128_ps(a, 1));
@@ -34,8 +32,6 @@ static inline vi vi_mulhilo(vi a, uint32_t m, vi *high)
     *high = (vi)_mm256_blend_epi32(_mm256_srli_epi64(even, 32), odd, 0xAA);
     return (vi)_mm256_blend_epi32(even, _mm256_slli_epi64(odd, 32), 0xAA);
 }
-static inline vf vf_from_vi(vi a) { return _mm256_cvtepi32_ps((__m256i)a); }
-static inline vi vi_from_vf(vf a) { return (vi)_mm256_cvttps_epi32(a); }
 static inline vi vi_round(vf a) { return (vi)_mm256_cvtps_epi32(a); }
 /* AMD's gather instructions take three cycles or more a number, plain loads half a cycle. */
 static inline __m128 two_pairs(const float *p, uint32_t i, uint32_t k)

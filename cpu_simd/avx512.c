@@ -10,11 +10,9 @@
 typedef __m512 vf;
 typedef uint32_t vi __attribute__((vector_size(64)));
 
-static inline vf vf_set1(float a) { return _mm512_set1_ps(a); }
 static inline vf vf_min(vf a, vf b) { return _mm512_min_ps(a, b); }
 static inline vf vf_max(vf a, vf b) { return _mm512_max_ps(a, b); }
 static inline vf vf_fma(vf a, vf b, vf c) { return _mm512_fmadd_ps(a, b, c); }
-static inline vf vf_fnma(vf a, vf b, vf c) { return _mm512_fnmadd_ps(a, b, c); }
 static inline float vf_sum(vf a) { return _mm512_reduce_add_ps(a); }
 static inline unsigned vf_active(vf a)
 {
@@ -40,8 +38,6 @@ static inline vi vi_mulhilo(vi a, uint32_t m, vi *high)
     *high = (vi)_mm512_mask_blend_epi32(0xAAAA, _mm512_srli_epi64(even, 32), odd);
     return (vi)_mm512_mask_blend_epi32(0xAAAA, even, _mm512_slli_epi64(odd, 32));
 }
-static inline vf vf_from_vi(vi a) { return _mm512_cvtepi32_ps((__m512i)a); }
-static inline vi vi_from_vf(vf a) { return (vi)_mm512_cvttps_epi32(a); }
 static inline vi vi_round(vf a) { return (vi)_mm512_cvtps_epi32(a); }
 static inline void vf_gather_pairs(const float *p, vi index, vf *first, vf *second)
 {

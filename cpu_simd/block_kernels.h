@@ -42,7 +42,7 @@ INLINE void correct_vectors(int count, const float *h, ptrdiff_t stride, int n,
     for (int s = 0; s < n; s++) {
         vf c = vf_set1(coefficients[s]);
         UNROLL for (int j = 0; j < count; j++) sum[j] =
-            vf_fnma(c, vf_load(h + s * stride + j * VW), sum[j]);
+            vf_fma(c, vf_load(h + s * stride + j * VW), sum[j]);
     }
     UNROLL for (int j = 0; j < count; j++) vf_store(v + j * VW, sum[j]);
 }

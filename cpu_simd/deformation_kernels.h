@@ -2,7 +2,6 @@
  *
  * Included after layer_kernels.h. An instruction set also defines
  *   vi_mulhilo       32 x 32 -> high and low words
- *   vf_from_vi       signed integer to float;  vi_from_vf: truncation
  *   vf_gather_pairs  p[index] and p[index + 1] for each lane
  */
 #include "deformation.h"

@@ -76,7 +76,7 @@ typedef struct {
     void (*dots)(const float *h, ptrdiff_t stride, int n, const float *v, int begin, int end,
                  float *dots);
 
-    /* v[i] -= sum over s < n of coefficients[s] h[s * stride + i]. */
+    /* v[i] += sum over s < n of coefficients[s] h[s * stride + i]. */
     void (*correct)(const float *h, ptrdiff_t stride, int n, const float *coefficients, int begin,
                     int end, float *v);
 

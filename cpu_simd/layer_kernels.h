@@ -4,7 +4,7 @@
  *   KERNEL(name)   the name with the instruction set's suffix
  *   VW, vf, vi     floats per vector, and the types of vectors of floats and of uint32_t, or with a
  *                  single float these themselves: operators work on both
- *   vf_*           set1, min, max, fma, fnma, sum
+ *   vf_*           min, max, fma, sum
  *
  * Rows are taken in blocks of 8, 4, 2 and 1, so that a vector of x or of the partial sums is
  * read once for several rows. Each row's dot product runs over the columns in the same
@@ -30,8 +30,14 @@ INLINE void vf_store(float *p, vf a) { *(unaligned_vf *)p = a; }
 INLINE vi vi_load(const uint32_t *p) { return *(const unaligned_vi *)p; }
 INLINE void vi_store(uint32_t *p, vi a) { *(unaligned_vi *)p = a; }
 INLINE vi vi_set1(uint32_t a) { return (vi){0} + a; }
+INLINE vf vf_set1(float a) { return a - (vf){0}; } /* -0 stays -0 */
 
 #if VW > 1
+typedef int32_t signed_vi __attribute__((vector_size(4 * VW)));
+
+INLINE vf vf_from_vi(vi a) { return __builtin_convertvector((signed_vi)a, vf); }
+INLINE vi vi_from_vf(vf a) { return (vi) __builtin_convertvector(a, signed_vi); }
+
 /* a where y > 0, else 0. */
 INLINE vf vf_where_positive(vf y, vf a) { return (vf)((vi)(y > vf_set1(0.0f)) & (vi)a); }
 #endif

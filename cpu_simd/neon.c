@@ -10,12 +10,10 @@
 typedef float32x4_t vf;
 typedef uint32x4_t vi;
 
-static inline vf vf_set1(float a) { return vdupq_n_f32(a); }
 /* As SSE's minps and maxps: the second operand when either is NaN. */
 static inline vf vf_min(vf a, vf b) { return vbslq_f32(vcltq_f32(a, b), a, b); }
 static inline vf vf_max(vf a, vf b) { return vbslq_f32(vcgtq_f32(a, b), a, b); }
 static inline vf vf_fma(vf a, vf b, vf c) { return vfmaq_f32(c, a, b); }
-static inline vf vf_fnma(vf a, vf b, vf c) { return vfmsq_f32(c, a, b); }
 static inline float vf_sum(vf a) { return vaddvq_f32(a); }
 static inline unsigned vf_active(vf a)
 {
@@ -30,8 +28,6 @@ static inline vi vi_mulhilo(vi a, uint32_t m, vi *high)
     *high = vuzp2q_u32(first, last);
     return vuzp1q_u32(first, last);
 }
-static inline vf vf_from_vi(vi a) { return vcvtq_f32_s32(vreinterpretq_s32_u32(a)); }
-static inline vi vi_from_vf(vf a) { return vreinterpretq_u32_s32(vcvtq_s32_f32(a)); }
 static inline vf two_pairs(const float *p, uint32_t i, uint32_t k)
 {
     return vcombine_f32(vld1_f32(p + i), vld1_f32(p + k));

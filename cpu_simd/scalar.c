@@ -8,12 +8,10 @@
 typedef float vf;
 typedef uint32_t vi;
 
-static inline vf vf_set1(float a) { return a; }
 /* As SSE's minps and maxps: the second operand when either is NaN. */
 static inline vf vf_min(vf a, vf b) { return a < b ? a : b; }
 static inline vf vf_max(vf a, vf b) { return a > b ? a : b; }
 static inline vf vf_fma(vf a, vf b, vf c) { return a * b + c; }
-static inline vf vf_fnma(vf a, vf b, vf c) { return c - a * b; }
 static inline float vf_sum(vf a) { return a; }
 static inline vf vf_where_positive(vf y, vf a) { return y > 0.0f ? a : 0.0f; }
 static inline unsigned vf_active(vf a) { return a != 0.0f; }

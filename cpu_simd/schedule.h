@@ -50,7 +50,7 @@ typedef struct {
     mlp_block blocks[2];        /* the current and the next */
     mlp_panels panels;          /* the next block's images for the product */
     float *ones, *row_sums;     /* sums of the first layer's rows are W ones */
-    float *input_dots;          /* eta x_s . x_t, a row of `block` floats per t */
+    float *input_dots;          /* -eta x_s . x_t, a row of `block` floats per t */
     float *products;            /* W x_t of the first layer, a row per t */
     float *product_panels;      /* a tile of them per thread, t as columns */
     float *coefficients;        /* `block` floats per thread */

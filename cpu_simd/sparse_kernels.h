@@ -147,13 +147,13 @@ INLINE void step_columns(int vectors, float *w, ptrdiff_t width, const int *list
     for (int k = 0; k < n; k++) {
         float *row = w + list[k] * width;
         prefetch_row(vectors, w, width, list, k, n);
-        const vf step = vf_set1(eta * x[list[k]]);
+        const vf step = vf_set1(-eta * x[list[k]]);
         vf sum = vf_set1(0.0f);
         UNROLL for (int v = 0; v < vectors; v++)
         {
             const vf old = vf_load(row + v * VW);
             if (dot) sum = vf_fma(old, d[v], sum);
-            vf_store(row + v * VW, vf_fnma(step, d[v], old));
+            vf_store(row + v * VW, vf_fma(step, d[v], old));
         }
         if (dot) sums[list[k]] = vf_sum(sum) + (first ? 0.0f : sums[list[k]]);
     }
@@ -202,10 +202,9 @@ INLINE void update_columns(int vectors, float *row, const mlp_use *uses, int n, 
     vf w[ROW_VECTORS];
     UNROLL for (int v = 0; v < vectors; v++) w[v] = vf_load(row + v * VW);
     for (int k = 0; k < n; k++) {
-        const vf step = vf_set1(eta * uses[k].value);
+        const vf step = vf_set1(-eta * uses[k].value);
         const float *delta = d + uses[k].sample * d_stride;
-        UNROLL for (int v = 0; v < vectors; v++) w[v] =
-            vf_fnma(step, vf_load(delta + v * VW), w[v]);
+        UNROLL for (int v = 0; v < vectors; v++) w[v] = vf_fma(step, vf_load(delta + v * VW), w[v]);
     }
     UNROLL for (int v = 0; v < vectors; v++) vf_store(row + v * VW, w[v]);
 }

@@ -10,11 +10,9 @@
 typedef __m128 vf;
 typedef uint32_t vi __attribute__((vector_size(16)));
 
-static inline vf vf_set1(float a) { return _mm_set1_ps(a); }
 static inline vf vf_min(vf a, vf b) { return _mm_min_ps(a, b); }
 static inline vf vf_max(vf a, vf b) { return _mm_max_ps(a, b); }
 static inline vf vf_fma(vf a, vf b, vf c) { return a * b + c; }
-static inline vf vf_fnma(vf a, vf b, vf c) { return c - a * b; }
 static inline float vf_sum(vf a)
 {
     a = _mm_add_ps(a, _mm_movehl_ps(a, a));
@@ -34,8 +32,6 @@ static inline vi vi_mulhilo(vi a, uint32_t m, vi *high)
     *high = (vi)_mm_unpacklo_epi32(high_even, high_odd);
     return (vi)_mm_unpacklo_epi32(_mm_shuffle_epi32(even, lo), _mm_shuffle_epi32(odd, lo));
 }
-static inline vf vf_from_vi(vi a) { return _mm_cvtepi32_ps((__m128i)a); }
-static inline vi vi_from_vf(vf a) { return (vi)_mm_cvttps_epi32(a); }
 static inline vf two_pairs(const float *p, uint32_t i, uint32_t k)
 {
     return _mm_loadh_pi(_mm_loadl_pi(_mm_setzero_ps(), (const __m64 *)(p + i)),

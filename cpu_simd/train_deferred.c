@@ -67,7 +67,7 @@ static void load_images(const mlp_worker *self, int begin, int n, mlp_block *b)
     }
 }
 
-/* input_dots[t][s] = eta x_s . x_t, s < t; without the bias's 1, times what weights kept since. */
+/* input_dots[t][s] = -eta x_s . x_t, s < t; without the bias's 1, times what weights kept since. */
 static void multiply_inputs(const mlp_worker *self, const mlp_block *b)
 {
     const mlp_schedule *schedule = self->schedule;
@@ -78,7 +78,7 @@ static void multiply_inputs(const mlp_worker *self, const mlp_block *b)
         schedule->kernels->dots(b->rows, stride, t, b->rows + (ptrdiff_t)t * stride, 0, stride,
                                 dots);
         for (int s = 0; kept && s < t; s++) dots[s] = kept[t - 1 - s] * (dots[s] - 1.0f) + 1.0f;
-        for (int s = 0; s < t; s++) dots[s] *= schedule->training->learning_rates[0];
+        for (int s = 0; s < t; s++) dots[s] *= -schedule->training->learning_rates[0];
     }
 }
 
@@ -182,7 +182,7 @@ static void observe(mlp_training *training, const float *y, int image, mlp_outco
     mlp_ask(&training->poll);
 }
 
-/* coefficients[s] = eta_l (bias + sum over the tiles of dots[tile][s]), s < n; the sum of samples
+/* coefficients[s] = -eta_l (bias + sum over the tiles of dots[tile][s]), s < n; the sum of samples
  * before the last times what weights kept since (train_decay.h). */
 static const float *add_dots(const mlp_worker *self, int l, const float *dots, int n_tiles,
                              float bias, int n)
@@ -194,7 +194,7 @@ static const float *add_dots(const mlp_worker *self, int l, const float *dots, i
     for (int tile = 0; tile < n_tiles; tile++)
         for (int s = 0; s < n; s++) c[s] += dots[(ptrdiff_t)tile * schedule->block + s];
     for (int s = 0; kept && s < n; s++) c[s] = bias + kept[n - 1 - s] * c[s];
-    for (int s = 0; s < n; s++) c[s] *= schedule->training->learning_rates[l];
+    for (int s = 0; s < n; s++) c[s] *= -schedule->training->learning_rates[l];
     return c;
 }
 
