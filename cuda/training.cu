@@ -49,63 +49,45 @@ __device__ inline void count_sample(double loss, float best, int guess, int labe
     }
 }
 
-// Computes delta = (y - t) y' of scaled tanh outputs, where t is target for the class and -target
-// for the others. The loss is 1/2 |y - t|^2.
+// Computes the deltas of the outputs. Of a scaled tanh they are (y - t) y', where t is target for
+// the class and -target for the others, and the loss is 1/2 |y - t|^2. Of a softmax they are p - t,
+// where t is 1 for the class and 0 for the others, and the loss, -log p of the class, is log(sum_j
+// exp(a_j - max a)) + max a - a of the class.
 //
-//   outputs, deltas  (n_out)
+//   outputs, deltas  (n_out); the outputs of a softmax are the sums a
 //   labels           (n) the class of each image
 //   grid             one block
 //   block            one warp; thread i takes outputs i, i + 32, ...
 //   order            the loss, in double precision: each thread's terms ascending, then as above
 extern "C" __global__ void __launch_bounds__(SUM_THREADS)
-    output_deltas_kernel(const float *__restrict__ outputs, int n_out,
+    output_deltas_kernel(const float *__restrict__ outputs, int n_out, int activation,
                          const unsigned char *__restrict__ labels, const int *__restrict__ order,
-                         training_state *state, float *__restrict__ deltas)
+                         training_state *state, float *deltas)
 {
     const int lane = threadIdx.x;
     const int label = labels[order[state->step]];
     const float target = state->target;
     double loss = 0.0;
-    float best = -INFINITY;
+    softmax_scale softmax = {};
+    float scale = 0.0f, best = -INFINITY;
     int guess = n_out;
+    if (activation == SOFTMAX) {
+        softmax = exponentiate(outputs, n_out, deltas);
+        scale = reciprocal((float)softmax.sum);
+        if (lane == 0) loss = log1pf((float)(softmax.sum - 1.0));
+    }
     for (int i = lane; i < n_out; i += SUM_THREADS) {
         const float y = outputs[i];
-        const float error = y - (i == label ? target : -target);
-        deltas[i] = error * slope(y);
-        loss = fma((double)error, (double)error, loss);
+        if (activation == SOFTMAX) {
+            deltas[i] = deltas[i] * scale - (i == label ? 1.0f : 0.0f);
+            if (i == label) loss += softmax.greatest - y;
+        } else {
+            const float error = y - (i == label ? target : -target);
+            deltas[i] = error * slope(y);
+            loss = fma(0.5 * error, (double)error, loss);
+        }
         if (y > best) {
             best = y;
-            guess = i;
-        }
-    }
-    count_sample(0.5 * loss, best, guess, label, state);
-}
-
-// Computes delta = p - t of softmax outputs, where t is 1 for the class and 0 for the others. The
-// loss, -log p of the class, is log(sum_j exp(a_j - max a)) + max a - a of the class.
-//
-//   sums, deltas  (n_out)
-//   labels        (n) the class of each image
-//   grid          one block
-//   block         one warp; thread i takes outputs i, i + 32, ...
-extern "C" __global__ void __launch_bounds__(SUM_THREADS)
-    softmax_deltas_kernel(const float *__restrict__ sums, int n_out,
-                          const unsigned char *__restrict__ labels, const int *__restrict__ order,
-                          training_state *state, float *deltas)
-{
-    const int lane = threadIdx.x;
-    const int label = labels[order[state->step]];
-    const softmax_scale softmax = exponentiate(sums, n_out, deltas);
-    const float scale = reciprocal((float)softmax.sum);
-    double loss = lane == 0 ? log1pf((float)(softmax.sum - 1.0)) : 0.0f;
-    float best = -INFINITY;
-    int guess = n_out;
-    for (int i = lane; i < n_out; i += SUM_THREADS) {
-        const float a = sums[i], p = deltas[i] * scale;
-        deltas[i] = p - (i == label ? 1.0f : 0.0f);
-        if (i == label) loss += softmax.greatest - a;
-        if (a > best) {
-            best = a;
             guess = i;
         }
     }

@@ -32,10 +32,8 @@ def step_launches(network: DeviceNetwork, images: int, labels: int, order: int) 
         launches.append(launch("forward_partial_kernel", strips, **values))
         neurons = (ceil_div(layer.n_out, CU.SUM_THREADS),)
         launches.append(launch("forward_sum_kernel", neurons, **values))
-    softmax = layers[top].activation == CU.SOFTMAX
-    outputs = {"sums" if softmax else "outputs": states[top], "n_out": layers[top].n_out}
-    kernel = "softmax_deltas_kernel" if softmax else "output_deltas_kernel"
-    launches.append(launch(kernel, (1,), **sample, **outputs, deltas=deltas[top]))
+    values = layers[top].values | sample | {"outputs": states[top], "deltas": deltas[top]}
+    launches.append(launch("output_deltas_kernel", (1,), **values))
     for i in range(top, 0, -1):
         layer = layers[i]
         values = layer.values | {"deltas": deltas[i], "states": inputs[i], "partials": partials}
