@@ -63,6 +63,7 @@ class Samples:
     images: BackendArray  # (n, n_in)
     labels: BackendArray  # (n,) uint8; the targets (n, n_out) float32 of `OF_TARGETS`
     order: BackendArray  # (m,) int32
+    rates: Float64Array  # (n_layers,) of learning
     target: float
     weights: BackendArray  # (n,); None for a backend that takes none
     weight_decay: float
@@ -186,8 +187,8 @@ class Backend(Deforming):
         if not numeric:
             check_range("labels", np.asarray(labels), n_classes)
         check_range("order", np.asarray(order), len(images))
-        samples = Samples(images, labels, order, float(target), sample_weight, float(weight_decay))
-        return self._train(network, samples, rates, progress)
+        more = float(target), sample_weight, float(weight_decay)
+        return self._train(network, Samples(images, labels, order, rates, *more), progress)
 
     def check_option(self, name: str, value: object) -> None:
         """Raises InputError if an argument that only CPUs take is not None on another device."""
@@ -196,13 +197,9 @@ class Backend(Deforming):
 
     @abstractmethod
     def _train(
-        self,
-        network: LoadedNetwork,
-        samples: Samples,
-        rates: Float64Array,
-        progress: Progress | None,
+        self, network: LoadedNetwork, samples: Samples, progress: Progress | None
     ) -> TrainingResult:
-        """See `train`; `rates` (n_layers,) are the learning rates. There is a sample or more."""
+        """See `train`. There is a sample or more."""
 
     def stepper(self, network: Network) -> Stepper:
         """A `Stepper`, which trains a network with a few samples a call."""

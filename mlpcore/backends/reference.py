@@ -118,11 +118,7 @@ class ReferenceBackend(Backend):
     description = "reference: NumPy, float64, 1 thread"
 
     def _train(
-        self,
-        network: Network,
-        samples: Samples,
-        rates: Float64Array,
-        progress: Progress | None,
+        self, network: Network, samples: Samples, progress: Progress | None
     ) -> TrainingResult:
         numeric = network.loss in OF_TARGETS
         if numeric:
@@ -133,6 +129,7 @@ class ReferenceBackend(Backend):
             wanted = samples.target * (2 * wanted - 1)
         weights = [w.astype(np.float64) for w in network.weights]
         biases = [b.astype(np.float64) for b in network.biases]
+        rates = samples.rates
         kept = np.exp(-samples.weight_decay * rates)
         done, errors, loss = 0, 0, 0.0
 

@@ -225,12 +225,13 @@ class SimdBackend(Backend):
         cdef _Settings own = self._settings
         return own.schedule in ("sparse", "packed") and own.kernels.pack_weights != NULL
 
-    def _train(self, Network network not None, samples, rates, progress):
+    def _train(self, Network network not None, samples, progress):
         cdef const float[:, ::1] x = samples.images
         cdef const uint8_t[::1] t
         cdef const float[:, ::1] wanted
         cdef const int32_t[::1] o = samples.order
-        cdef const float[::1] eta = rates.astype(np.float32), factor = samples.weights
+        cdef const float[::1] eta = samples.rates.astype(np.float32)
+        cdef const float[::1] factor = samples.weights
         cdef _Settings own = self._settings
         cdef mlp_team_size team_size = own.team_size
         cdef mlp_training training

@@ -33,7 +33,7 @@ from mlpcore.data.pixels import PixelSpec, batches
 from mlpcore.errors import InputError
 from mlpcore.network import Network
 from mlpcore.network.activation import OF_TARGETS
-from mlpcore.typing import AnyArray, BackendArray, DTypeLike, Float32Array, Float64Array
+from mlpcore.typing import AnyArray, BackendArray, DTypeLike, Float32Array
 
 #: Where the weights are while a network trains, the faster schedule first.
 SCHEDULES = ("resident", "streaming")
@@ -189,14 +189,10 @@ class CudaBackend(Backend):
     # ---- the network -------------------------------------------------------------------
 
     def _train(
-        self,
-        network: DeviceNetwork,
-        samples: Samples,
-        rates: Float64Array,
-        progress: Progress | None,
+        self, network: DeviceNetwork, samples: Samples, progress: Progress | None
     ) -> TrainingResult:
         with self.driver.active():
-            return network.train(samples, rates, progress)
+            return network.train(samples, progress)
 
     def _predict(
         self, network: DeviceNetwork, images: DeviceArray, poll: Poll | None = None

@@ -18,7 +18,7 @@ from mlpcore.backends.cuda.launch import STATE, Layer, activations
 from mlpcore.backends.cuda.memory import DeviceArray, allocate
 from mlpcore.errors import InputError
 from mlpcore.network import Network
-from mlpcore.typing import Float32Array, Float64Array
+from mlpcore.typing import Float32Array
 
 #: Seconds between two calls of the caller's progress function.
 INTERVAL = 0.05
@@ -118,9 +118,7 @@ class DeviceNetwork(ABC):
 
     # ---- training ----------------------------------------------------------------------
 
-    def train(
-        self, samples: Samples, rates: Float64Array, progress: Progress | None
-    ) -> TrainingResult:
+    def train(self, samples: Samples, progress: Progress | None) -> TrainingResult:
         """The steps of the order, or those that were done when `progress` stopped or raised.
 
         Where the schedule looks at the weights, training also ends as soon as one of them is not
@@ -129,7 +127,7 @@ class DeviceNetwork(ABC):
         state = np.zeros(1, STATE)
         state["target"] = samples.target
         self.driver.upload(self.state, state)
-        self.driver.upload(self.rates, rates.astype(np.float32))
+        self.driver.upload(self.rates, samples.rates.astype(np.float32))
         self.begin(samples.images, samples.labels, samples.order)
         try:
             finite = self._train_chunks(len(samples.order), progress)
