@@ -181,7 +181,7 @@ async def _train(
             if not signals:
                 raise
         except KilledWorker as error:
-            raise InputError(f"workers died of a task: {printable(str(error))}") from None
+            raise InputError(f"a task killed its workers: {printable(str(error))}") from None
         except (CommClosedError, CancelledError):
             raise InputError(
                 f"the scheduler at {scheduler or 'this machine'} is lost: what was computed "
@@ -200,7 +200,7 @@ async def _train_in_tasks(
         has = await client.run(lambda dask_worker: dask_worker.state.total_resources.get(GPU))
         if not any(has.values()):
             raise InputError(
-                f"no worker has the resource {GPU}, which the backend cuda wants: expected "
+                f"no worker has the resource {GPU}, which the backend cuda needs: expected "
                 f"dask worker --resources {GPU}=1"
             )
     on_workers = client.submit(as_given, data, key=f"data-{token}", resources=resources)
