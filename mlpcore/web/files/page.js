@@ -201,14 +201,14 @@ function showWrong() {
   const counts = `${errors.toLocaleString("en")} of ${n.toLocaleString("en")} test digits.`;
   setText("wrong-text", `${counts}${some} Choose one to see the answer.`);
   labels.forEach((label, i) => {
-    const words = `${classes[label]}, read as ${classes[guesses[i]]}`;
+    const pair = [classes[label], classes[guesses[i]]];
     const asked = images.subarray(i * IMAGE ** 2, (i + 1) * IMAGE ** 2);
     const canvas = inkCanvas(inkOf(asked, { unit: false }));
-    const button = element("button", "", canvas, `${classes[label]} → ${classes[guesses[i]]}`);
+    const button = element("button", "", canvas, pair.join(" → "));
     button.type = "button";
-    button.ariaLabel = `test digit ${numbers[i]}: ${words}`;
+    button.ariaLabel = `${pair.join(" → ")}, test digit ${numbers[i]}`;
     button.addEventListener("click", () => {
-      setText("message", `Test digit ${numbers[i]}: ${words}.`);
+      setText("message", `Test digit ${numbers[i]}: ${pair.join(", read as ")}.`);
       show(asked, answer(asked), true);
       showPicture();
       document.querySelector(".stage").scrollIntoView();
