@@ -1,7 +1,7 @@
 """Ctrl-C while modules are imported, and at the end of a process: a quiet end.
 
 A KeyboardInterrupt would end in a traceback there, or be lost. This module is imported first.
-What a training does is in `mlpcore.stopping`.
+What training does is in `mlpcore.stopping`.
 """
 
 import os

@@ -1,4 +1,4 @@
-"""Ctrl-C and SIGTERM during a training, which stops and is saved."""
+"""Ctrl-C and SIGTERM during training, which stops and is saved."""
 
 from __future__ import annotations
 

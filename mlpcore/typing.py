@@ -1,4 +1,4 @@
-"""The types in annotations. Shapes are in the docstrings beside them.
+"""The types in annotations. Shapes are in the docstrings next to them.
 
 - `Float32Array` and the like are NumPy arrays of that type; `AnyArray` is one of any type.
 - `BackendArray` is an array on the device of a backend, as its `put` returned it: a NumPy array,

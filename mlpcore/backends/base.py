@@ -58,7 +58,7 @@ class TrainingResult:
 
 @dataclass(frozen=True)
 class Samples:
-    """Samples of a training, as `Backend.train` checked them, where the backend computes."""
+    """Samples of a training run, as `Backend.train` checked them, where the backend computes."""
 
     images: BackendArray  # (n, n_in)
     labels: BackendArray  # (n,) uint8; the targets (n, n_out) float32 of `OF_TARGETS`

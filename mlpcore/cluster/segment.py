@@ -24,7 +24,7 @@ GPU = "GPU"
 
 
 class StopAfter(Observer):
-    """Stops a training when so many epochs are done."""
+    """Stops training when so many epochs are done."""
 
     def __init__(self, epochs: int):
         self._epochs = epochs

@@ -1,4 +1,4 @@
-"""`mlpcore preview`: training images, and what epochs of a training show of them."""
+"""`mlpcore preview`: training images, and what the epochs show of them."""
 
 from __future__ import annotations
 

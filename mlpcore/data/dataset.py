@@ -299,7 +299,7 @@ class Dataset:
         return dataclasses.replace(self, drawn=(places, drawn))
 
     def as_inputs(self, input_range: InputRange = "signed") -> Dataset:
-        """Return the data with images in a network's range; an InputError if there is none such."""
+        """Return the data with images in a network's range; an InputError if there are none."""
         pixels = structs.replace(self.pixels, input_range=input_range)
         return dataclasses.replace(self, pixels=pixels)
 

@@ -176,7 +176,7 @@ class OnlineMLP(BaseEstimator):  # type: ignore[misc]
         """Fields of an `EstimatorNetwork`: what the outputs mean."""
 
     def _deformation(self) -> DeformationParameters:
-        """The deformation of a training."""
+        """The deformation of a training run."""
         return IDENTITY
 
     def _codes(self) -> dict[Any, int]:

@@ -82,7 +82,7 @@ class EpochRecord(Observer):
 
 
 class Plateau(Observer):
-    """Stops a training when the score of held-out samples rises no more.
+    """Stops training when the score of held-out samples no longer rises.
 
     Without such samples, it is the loss that falls no more; but with a deformation every epoch is
     new to the network, so its loss says less and stops nothing. The rule is that of scikit-learn's
@@ -191,7 +191,7 @@ DECAY = 5.0
 
 
 def decay_of(mlp: Any, n_samples: float, backend: Backend) -> float:
-    """The weight decay of a training on so many samples, or on a stream of infinitely many."""
+    """The weight decay of training on so many samples, or on a stream of infinitely many."""
     if mlp.alpha != "auto":
         return float(mlp.alpha)
     if not backend.can_weight or mlp.deformation is not None:

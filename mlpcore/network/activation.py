@@ -3,7 +3,7 @@
 The loss decides what the outputs are. With ``"squared"`` the output neurons are scaled tanh, as in
 the paper. With ``"cross-entropy"`` they are a softmax, the probabilities of the classes. With
 ``"huber"``, for regression, they are linear, and with ``"binary-cross-entropy"`` sigmoids,
-1 / (1 + exp(-a)), the probabilities of labels of which a sample may have any number.
+1 / (1 + exp(-a)), the probabilities of labels, any number of which may apply to a sample.
 """
 
 from __future__ import annotations

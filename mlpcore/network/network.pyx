@@ -73,10 +73,10 @@ cdef class Network:
         The hidden neurons' y(a): ``"tanh"`` is the paper's 1.7159 tanh(0.6666 a), ``"relu"``
         is max(0, a).
     loss : str
-        ``"squared"`` has scaled tanh outputs, as the paper has. ``"cross-entropy"`` has
+        ``"squared"`` has scaled tanh outputs, as in the paper. ``"cross-entropy"`` has
         softmax outputs: the probabilities of the classes. ``"huber"`` has linear
         outputs, for regression, and ``"binary-cross-entropy"`` sigmoids, the
-        probabilities of labels of which a sample may have several.
+        probabilities of labels that may occur together.
     init : str
         How initial values are drawn, see `initialise`.
 

@@ -1,4 +1,4 @@
-"""The progress of a training on a terminal, in a notebook or in a log file."""
+"""The progress of a training run on a terminal, in a notebook or in a log file."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ class Console(Observer):
 
     @contextmanager
     def _surviving(self) -> Iterator[None]:
-        """Go on without output when it fails: a training is worth more than what it prints."""
+        """Go on without output when it fails: training is worth more than what it prints."""
         try:
             yield
         except OSError as error:

@@ -94,7 +94,7 @@ class CommitteeFolder:
 
     @contextlib.contextmanager
     def locked(self) -> Iterator[None]:
-        """Lock the folder for a training, and write the document unless it is there.
+        """Lock the folder for training, and write the document unless it is there.
 
         InUse when another process has the lock; an InputError when the folder holds a run or
         another committee, or cannot be written.

@@ -58,7 +58,7 @@ class Segment(NamedTuple):
 
 
 class Source(ABC):
-    """The samples of a training."""
+    """The samples of a training run."""
 
     n_samples: int  #: of an epoch
     n_inputs: int  #: the size of the first layer of a network for them
@@ -244,7 +244,7 @@ class ArraySource(Source):
     def segment(self, epoch: int, begin: int, end: int) -> Segment:
         """All images and the part of the order, or else the images that it names, deformed.
 
-        These begin at a multiple of `room`, wherever a training goes on: a backend looks at the
+        These begin at a multiple of `room`, wherever training goes on: a backend looks at the
         first ones to choose how it computes.
         """
         rows = self._order[begin:end]
