@@ -15,7 +15,7 @@
 #include "packed.h"
 #include "sparse.h"
 
-/* Neurons of a tile of weights that are stored by their inputs (active.h). */
+/* Neurons of a tile of weights that are stored by their inputs (predict.c). */
 enum { MLP_ACTIVE_WIDTH = 64 };
 
 /* Floats of a row that adagrad_rows takes, at most. */

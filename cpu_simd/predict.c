@@ -4,7 +4,6 @@
 
 #include <stdatomic.h>
 
-#include "active.h"
 #include "buffers.h"
 #include "output.h"
 #include "threads.h"
@@ -13,10 +12,186 @@
  * inputs of a layer fit into the second-level cache. */
 enum { SAMPLES = 64 };
 
+/* ---- the pass by active inputs ----
+ *
+ * A rectified state is zero for most neurons, and so is the foreground of most pixels
+ * (foreground.h). Products with an exact zero are left out. The others are added in the order of
+ * product_block (kernels.h), so a sample's outputs have the same bits either way. (A dense pass
+ * would turn an infinite weight behind a zero into NaN; this one does not.)
+ *
+ * The weights are copied into tiles: n_in + 1 rows, that of the bias last, of the weights of one
+ * input to MLP_ACTIVE_WIDTH neurons. The rows of a chunk of inputs fit into the nearest cache, and
+ * all samples of a batch use them before the next chunk is read. */
+
+/* The samples of a batch. */
+enum { ACTIVE_SAMPLES = 128 };
+
+/* A thread's own buffers. What belongs to a sample is `room` apart. */
+typedef struct {
+    ptrdiff_t room;
+    float *states, *sums; /* of a layer's inputs and neurons */
+    mlp_input *inputs;    /* the active ones; those of a chunk begin where its first would be */
+    int *counts;          /* of them, for each chunk and each sample */
+    int *list;            /* the active inputs of a chunk of a sample */
+    float background[ACTIVE_SAMPLES];
+} active_buffers;
+
+static int n_tiles(const mlp_layer *layer)
+{
+    return (layer->n_out + MLP_ACTIVE_WIDTH - 1) / MLP_ACTIVE_WIDTH;
+}
+
+/* Fewer samples do not pay for the copy of the weights. */
+enum { LEAST_SAMPLES = 1024 };
+
+/* The greatest share of active inputs with which this is the quicker way. */
+static const double MOST_ACTIVE = 0.6;
+
+/* Whether this is quicker than the dense pass: rectifiers, enough samples for the copy of the
+ * weights, and images of which most is background. */
+static int active_pays(const mlp_network *network, const float *images, int n)
+{
+    const int n_in = network->layers[0].n_in;
+    if (n < LEAST_SAMPLES) return 0;
+    for (int l = 0; l + 1 < network->n_layers; l++)
+        if (network->layers[l].activation != MLP_RELU) return 0;
+    ptrdiff_t active = 0;
+    for (int s = 0; s < ACTIVE_SAMPLES; s++, images += n_in) {
+        const float background = mlp_background(images, n_in);
+        for (int j = 0; j < n_in; j++) active += images[j] != background;
+    }
+    return (double)active < MOST_ACTIVE * ACTIVE_SAMPLES * n_in;
+}
+
+static ptrdiff_t tile_size(const mlp_layer *layer)
+{
+    return ((ptrdiff_t)layer->n_in + 1) * MLP_ACTIVE_WIDTH;
+}
+
+/* Allocate the tiles of all layers, and a thread's buffers. Failures are left in `memory`. */
+static float **allocate_tiles(mlp_memory *memory, const mlp_network *network)
+{
+    float **tiles = mlp_keep(memory, mlp_zeros((size_t)network->n_layers, sizeof *tiles));
+    for (int l = 0; l < network->n_layers && tiles; l++) {
+        const mlp_layer *layer = &network->layers[l];
+        tiles[l] = mlp_keep_floats(memory, (size_t)(n_tiles(layer) * tile_size(layer)));
+    }
+    return tiles;
+}
+
+static void allocate_active(mlp_memory *memory, active_buffers *active, const mlp_network *network)
+{
+    int longest = 0;
+    for (int l = 0; l < network->n_layers; l++) {
+        const mlp_layer *layer = &network->layers[l];
+        const int widest = n_tiles(layer) * MLP_ACTIVE_WIDTH;
+        if (layer->stride > longest) longest = layer->stride;
+        if (widest > longest) longest = widest;
+    }
+    const size_t n = ACTIVE_SAMPLES, room = (size_t)longest * n;
+    const size_t counts = (size_t)mlp_n_chunks(longest) * n;
+    active->room = longest;
+    active->states = mlp_keep_floats(memory, room);
+    active->sums = mlp_keep_floats(memory, room);
+    active->inputs = mlp_keep(memory, mlp_zeros(room, sizeof *active->inputs));
+    active->counts = mlp_keep(memory, mlp_zeros(counts, sizeof *active->counts));
+    active->list = mlp_keep(memory, mlp_zeros(MLP_CHUNK_COLUMNS + MLP_ALIGN, sizeof *active->list));
+}
+
+/* Copies this thread's share of the tiles. */
+static void copy_tiles(const mlp_network *network, float **tiles, int thread, int n_threads)
+{
+    for (int l = 0; l < network->n_layers; l++) {
+        const mlp_layer *layer = &network->layers[l];
+        int begin, end;
+        mlp_share(n_tiles(layer), thread, n_threads, &begin, &end);
+        for (int tile = begin; tile < end; tile++) {
+            const int first = tile * MLP_ACTIVE_WIDTH, last = first + MLP_ACTIVE_WIDTH;
+            mlp_copy_by_inputs(layer, first, last < layer->n_out ? last : layer->n_out,
+                               MLP_ACTIVE_WIDTH, tiles[l] + tile * tile_size(layer), 0);
+        }
+    }
+}
+
+/* Lists the active inputs of a sample, chunk by chunk, and the bias as the last. */
+static void list_inputs(const mlp_kernels *kernels, const mlp_layer *layer, int s,
+                        active_buffers *active)
+{
+    const float *x = active->states + s * active->room;
+    for (int begin = 0, chunk = 0; begin <= layer->n_in; begin += MLP_CHUNK_COLUMNS, chunk++) {
+        const int whole = begin + MLP_CHUNK_COLUMNS,
+                  end = whole < layer->n_in ? whole : layer->n_in;
+        mlp_input *inputs = active->inputs + s * active->room + begin;
+        int n = kernels->list_active(x, begin, end, active->list);
+        for (int k = 0; k < n; k++)
+            inputs[k] =
+                (mlp_input){(active->list[k] - begin) * MLP_ACTIVE_WIDTH, x[active->list[k]]};
+        if (layer->n_in < whole)
+            inputs[n++] = (mlp_input){(layer->n_in - begin) * MLP_ACTIVE_WIDTH, 1.0f};
+        active->counts[chunk * ACTIVE_SAMPLES + s] = n;
+    }
+}
+
+/* The layer's states, from the lists of its inputs, into the rows of `sums`. */
+static void layer_states(const mlp_kernels *kernels, const mlp_layer *layer, const float *tiles,
+                         const float *row_sums, int n, active_buffers *active)
+{
+    for (int tile = 0; tile < n_tiles(layer); tile++) {
+        const int first = tile * MLP_ACTIVE_WIDTH, rest = mlp_padded(layer->n_out - first);
+        const int width = rest < MLP_ACTIVE_WIDTH ? rest : MLP_ACTIVE_WIDTH;
+        float *sums = active->sums + first;
+        for (int begin = 0, chunk = 0; begin <= layer->n_in; begin += MLP_CHUNK_COLUMNS, chunk++) {
+            const mlp_products products = {
+                .weights = tiles + tile * tile_size(layer) + (ptrdiff_t)begin * MLP_ACTIVE_WIDTH,
+                .inputs = active->inputs + begin,
+                .counts = active->counts + chunk * ACTIVE_SAMPLES,
+                .n = n,
+                .first = begin == 0,
+                .row_sums = row_sums ? row_sums + first : NULL,
+                .background = active->background,
+                .room = active->room,
+                .sums = sums,
+            };
+            kernels->product_active(&products, width);
+        }
+        for (int s = 0; s < n; s++)
+            kernels->activate[layer->activation](sums + s * active->room, 0, width,
+                                                 sums + s * active->room);
+    }
+}
+
+/* The states of the last layer for n images, at most ACTIVE_SAMPLES. `row_sums` are those of the
+ * first layer's weights, in whole tiles. */
+static void active_states(const mlp_kernels *kernels, const mlp_network *network,
+                          float *const *tiles, const float *row_sums, const float *images, int n,
+                          float *outputs, active_buffers *active)
+{
+    const mlp_layer *layer = network->layers;
+    for (int s = 0; s < n; s++) {
+        const float *image = images + (ptrdiff_t)s * layer->n_in;
+        float *foreground = active->states + s * active->room;
+        active->background[s] = mlp_background(image, layer->n_in);
+        for (int j = 0; j < layer->n_in; j++) foreground[j] = image[j] - active->background[s];
+    }
+    for (int l = 0; l < network->n_layers; l++) {
+        layer = &network->layers[l];
+        for (int s = 0; s < n; s++) list_inputs(kernels, layer, s, active);
+        layer_states(kernels, layer, tiles[l], l ? NULL : row_sums, n, active);
+        float *swap = active->states;
+        active->states = active->sums;
+        active->sums = swap;
+    }
+    for (int s = 0; s < n; s++)
+        memcpy(outputs + (ptrdiff_t)s * layer->n_out, active->states + s * active->room,
+               sizeof(float) * (size_t)layer->n_out);
+}
+
+/* ---- both passes ---- */
+
 typedef struct {
     const mlp_kernels *kernels;
     mlp_prediction *task;
-    float *row_sums;  /* of the first layer's weights, in whole tiles of active.h */
+    float *row_sums;  /* of the first layer's weights, in whole tiles */
     float **tiles;    /* of each layer, for the pass by active inputs; NULL: dense */
     size_t room;      /* floats for the inputs of any layer */
     atomic_int begun; /* batches */
@@ -29,7 +204,7 @@ typedef struct {
     mlp_panels images;
     float background[SAMPLES];
     float *inputs, *sums; /* of a layer above the first */
-    mlp_active active;
+    active_buffers active;
 } workspace;
 
 /* Appends the bias input's row of ones and the padding's rows of zeros to a layer's inputs. */
@@ -84,7 +259,7 @@ static void batch_states(const prediction *p, const float *images, int n, float 
 static int allocate(workspace *work, const prediction *p)
 {
     if (p->tiles) {
-        mlp_allocate_active(&work->memory, &work->active, p->task->network);
+        allocate_active(&work->memory, &work->active, p->task->network);
         return work->memory.failed;
     }
     work->inputs = mlp_keep_floats(&work->memory, p->room);
@@ -102,7 +277,7 @@ static int next_batch(prediction *p, int thread, int *first)
 {
     if (thread == 0) mlp_ask(&p->task->poll);
     if (p->task->poll.stop) return 0;
-    const int samples = p->tiles ? MLP_ACTIVE_SAMPLES : SAMPLES;
+    const int samples = p->tiles ? ACTIVE_SAMPLES : SAMPLES;
     const ptrdiff_t begin = (ptrdiff_t)atomic_fetch_add(&p->begun, 1) * samples;
     const ptrdiff_t left = p->task->n - begin;
     *first = (int)begin;
@@ -117,15 +292,15 @@ static void predict(void *argument, mlp_team *team, int thread, int n_threads)
     workspace work = {.memory = {NULL, 0}};
     if (allocate(&work, p)) p->failed = 1;
     if (p->tiles) {
-        mlp_copy_active_tiles(network, p->tiles, thread, n_threads);
+        copy_tiles(network, p->tiles, thread, n_threads);
         mlp_barrier(team, thread);
     }
     for (int begin, n; !p->failed && (n = next_batch(p, thread, &begin));) {
         const float *images = p->task->images + (ptrdiff_t)begin * n_in;
         float *outputs = p->task->outputs + (ptrdiff_t)begin * n_out;
         if (p->tiles)
-            mlp_active_states(p->kernels, network, p->tiles, p->row_sums, images, n, outputs,
-                              &work.active);
+            active_states(p->kernels, network, p->tiles, p->row_sums, images, n, outputs,
+                          &work.active);
         else
             batch_states(p, images, n, outputs, &work);
         mlp_finish_outputs(&network->layers[network->n_layers - 1], outputs, n);
@@ -149,7 +324,7 @@ static int sum_rows(prediction *p)
 {
     const mlp_layer *layer = p->task->network->layers;
     float *ones = mlp_zeros((size_t)layer->stride, sizeof(float));
-    p->row_sums = mlp_zeros((size_t)mlp_n_active_tiles(layer) * MLP_ACTIVE_WIDTH, sizeof(float));
+    p->row_sums = mlp_zeros((size_t)n_tiles(layer) * MLP_ACTIVE_WIDTH, sizeof(float));
     if (ones && p->row_sums && !black(p->task)) {
         mlp_set_ones(ones, layer);
         p->kernels->product(layer, ones, 0, layer->n_out, p->row_sums);
@@ -169,8 +344,7 @@ int mlp_predict(const mlp_kernels *kernels, mlp_prediction *task, int n_threads)
         if (longest * SAMPLES > p.room) p.room = longest * SAMPLES;
     }
     mlp_memory memory = {NULL, 0};
-    if (mlp_active_pays(network, task->images, task->n))
-        p.tiles = mlp_allocate_tiles(&memory, network);
+    if (active_pays(network, task->images, task->n)) p.tiles = allocate_tiles(&memory, network);
     p.failed = sum_rows(&p) != 0 || memory.failed;
     n_threads = mlp_at_most(n_threads, (task->n - 1) / SAMPLES + 1);
     if (!p.failed) mlp_run_team(n_threads, predict, &p);
