@@ -82,8 +82,8 @@ def load_data(options: argparse.Namespace, networks: Sequence[TrainedNetwork]) -
     )
     if first.pixels.image_shape != data.image_shape or len(first.classes) != data.n_classes:
         raise InputError(
-            f"{data.name} has {found}: expected {taken} for {network_name(first.path)}, or other "
-            "--data; mlpcore predict takes pictures of any size"
+            f"{data.name} has {found}: expected {taken} for {network_name(first.path)}, or "
+            "different --data; mlpcore predict takes pictures of any size"
         )
     if not data.divided or data.name in [each.data_name for each in networks if not each.data]:
         return data

@@ -283,7 +283,7 @@ class Dataset:
         else:
             pixels = np.concatenate([self.train_pixels, self.test_pixels])
         labels = np.concatenate([self.train_labels, self.test_labels])
-        notice = f"{self.name} has no test set: all {len(labels):,} images are the test set"
+        notice = f"{self.name} has no test set: all {len(labels):,} images become one"
         return dataclasses.replace(self, test_pixels=pixels, test_labels=labels, notice=notice)
 
     def with_strokes(self, share: float, seed: int) -> Dataset:
@@ -384,7 +384,7 @@ def load(
     if data.name != MNIST and (name == "mnist" or is_cached):
         raise InputError(f"{label} is not MNIST's: expected the published images{hint}")
     if test is None:
-        notice = f"{label} has no test set: {TEST_SIZE:.0%} of the images are the test set"
+        notice = f"{label} has no test set: {TEST_SIZE:.0%} of the images become one"
     elif data.name != MNIST and source.name.lower() == "mnist":
         notice = f"{label} is not the published MNIST"
     return dataclasses.replace(data, notice=notice, divided=test is None)

@@ -72,7 +72,7 @@ def test_data_without_a_test_set_are_for_the_test_as_a_whole(call):
     pixels, labels = make_pixels(60, 3)
     np.savez("new.npz", X=pixels, y=labels)
     out = call("evaluate", WEIGHTS, "--data", "new.npz")
-    assert "note: new has no test set: all 60 images are the test set\n" in out and "of 60 " in out
+    assert "note: new has no test set: all 60 images become one\n" in out and "of 60 " in out
     call("train", "--data", "new.npz", "--arch", 3, "--epochs", 1, "--out", "new")
     assert "of 12 " in call("evaluate", "new", WEIGHTS, "--data", "new.npz")
     Path("new/best.safetensors").rename("alone.safetensors")  # which knows only the data's name

@@ -214,7 +214,7 @@ def test_data_that_fill_the_memory_are_refused(tmp_path, kind, monkeypatch):
 
 def test_pictures_by_class(tmp_path):
     folder = pictures(tmp_path / "set")
-    assert load(folder / "train").notice.endswith("20% of the images are the test set")
+    assert load(folder / "train").notice.endswith("20% of the images become one")
     assert [path.parent.name for path in pictures_in(folder / "test")] == list("001122")
     shutil.copytree(folder / "train" / "1", folder / "train" / "lost+found")
     assert load(folder).n_classes == 3
