@@ -40,7 +40,7 @@
         ENTRY(move_rows),                                                                      \
         ENTRY(update_rows),                                                                    \
         ENTRY(linear_rows),                                                                    \
-        ENTRY(adagrad_rows),                                                                   \
+        ENTRY(fisher_rows),                                                                    \
         PACKED_ENTRIES,                                                                        \
         .together = TOGETHER,                                                                  \
         .group_columns = VW,                                                                   \

@@ -18,7 +18,7 @@
 /* Neurons of a tile of weights that are stored by their inputs (predict.c). */
 enum { MLP_ACTIVE_WIDTH = 64 };
 
-/* Floats of a row that adagrad_rows takes, at most. */
+/* Floats of a row that fisher_rows takes, at most. */
 enum { MLP_LINEAR_WIDTH = 1024 };
 
 /* An active input of a sample: where its weights are in the rows of a chunk, and its value. */
@@ -136,11 +136,11 @@ typedef struct {
     void (*linear_rows)(const float *w, int width, const int *list, int n, const float *x,
                         float *sums);
 
-    /* AdaGrad: with g = x[list[k]] delta, squares[list[k]] grows by g^2, but not above `most`, and
-     * then w[list[k]] -= eta g / sqrt(squares[list[k]] + first), k < n. There are at most
-     * MLP_LINEAR_WIDTH floats in a row. */
-    void (*adagrad_rows)(float *w, float *squares, int width, const int *list, int n,
-                         const float *x, const float *delta, float eta, float first, float most);
+    /* Adds (x[list[k]] delta)^2 to 1 / rates[list[k]], which stay above `least`; and then
+     * w[list[k]] -= rates[list[k]] x[list[k]] step, k < n. There are at most MLP_LINEAR_WIDTH
+     * floats in a row. */
+    void (*fisher_rows)(float *w, float *rates, int width, const int *list, int n, const float *x,
+                        const float *delta, const float *step, float least);
 
     /* ---- packed weights (packed.h); NULL where an instruction set does without ---- */
 

@@ -2,8 +2,8 @@
 
 #include <math.h>
 
-/* AdaGrad's rate, what keeps it finite at first, and the cap: it falls to 0.01 at the least. */
-static const float LINEAR_RATE = 0.2f, FIRST_SQUARE = 0.1f, MOST_SQUARES = 400.0f;
+/* The rates of the linear model fall to this at the least. */
+static const float LEAST_RATE = 0.005f;
 
 /* The shares move in each of the first 200 steps, then in each fourth, and after 1,000 in each
  * eighth, because that asks the average for its outputs. */
@@ -35,13 +35,27 @@ static void linear_sums(const mlp_mixture *m, const mlp_stepper *stepper, const 
     mlp_step_kernels(stepper)->linear_rows(m->linear, top_of(m)->n_out, active, n, x, sums);
 }
 
-static void learn_linear(const mlp_mixture *m, const float *x, const float *deltas)
+/* The step of the linear model, whose sums for the sample are `sums`; the others are buffers. */
+static void learn_linear(const mlp_mixture *m, const float *x, const mlp_wanted *wanted,
+                         float weight, const float *sums, float *deltas, float *steps)
 {
+    const mlp_layer *top = top_of(m);
+    const mlp_kernels *kernels = mlp_step_kernels(m->stepper);
+    const mlp_outcome outcome = mlp_judge(top, sums, wanted);
+    mlp_output_deltas(NULL, top, sums, wanted, 1.0f, &outcome, 0, top->n_out, deltas);
     int n;
     const int *active = mlp_step_inputs(m->stepper, &n);
-    mlp_step_kernels(m->stepper)
-        ->adagrad_rows(m->linear, m->squares, top_of(m)->n_out, active, n, x, deltas, LINEAR_RATE,
-                       FIRST_SQUARE, MOST_SQUARES);
+    for (int k = 0; k < n; k++) m->squared[active[k]] = x[active[k]] * x[active[k]];
+    kernels->linear_rows(m->linear_rates, top->n_out, active, n, m->squared, steps);
+    for (int c = 0; c < top->n_out; c++) {
+        const float size = fabsf(deltas[c]);
+        const float curvature = /* of the loss */
+            top->activation == MLP_SOFTMAX ? size * (1.0f - size) : size < (float)MLP_HUBER;
+        deltas[c] *= weight;
+        steps[c] = deltas[c] / (1.0f + weight * curvature * steps[c]);
+    }
+    kernels->fisher_rows(m->linear, m->linear_rates, top->n_out, active, n, x, deltas, steps,
+                         LEAST_RATE);
 }
 
 static double probability(const mlp_mixture *m, double loss)
@@ -102,9 +116,7 @@ double mlp_mixture_step(const mlp_mixture *m, const float *x, const mlp_wanted *
     mlp_average_steps(m->stepper, m->average, sharing ? &sample : NULL, m->counts, m->further,
                       fmod(*m->steps, 16.0) == 0.0);
     if (sharing) share_anew(m, wanted, linear, deltas + top->n_out);
-    const mlp_outcome outcome = mlp_judge(top, linear, wanted);
-    mlp_output_deltas(NULL, top, linear, wanted, weight, &outcome, 0, top->n_out, deltas);
-    learn_linear(m, x, deltas);
+    learn_linear(m, x, wanted, weight, linear, deltas, deltas + top->n_out);
     return loss;
 }
 

@@ -1,13 +1,15 @@
 /* A network and, beside it, a linear model of the same inputs, which learn a stream together.
  *
- * Each learns by its own loss: the network by steps of back-propagation, the linear one by AdaGrad
- * (Duchi, Hazan and Singer, 2011), whose sums of squares are capped, so that its rate never
- * vanishes. An average of the network's weights (Polyak and Juditsky, 1992) answers in its place,
- * unless the network has four times the average's share, as after a drift. The answer is the
- * softmax of the logits of network and linear model, times their shares, or their sum if outputs
- * are linear. Shares follow the probabilities that the three gave to the samples so far (the fixed
- * share of Herbster and Warmuth, 1998); of linear outputs, by Huber's density (1964) of the
- * error, which is normal up to MLP_HUBER and falls exponentially beyond.
+ * Each learns by its own loss: the network by steps of back-propagation, the linear one by the
+ * natural gradient (Amari, 1998), whose Fisher matrix is diagonal: the rate of a weight is 1 / (1 +
+ * the sum of its squared gradients), but never vanishes. Its steps are implicit (Toulis and
+ * Airoldi, 2017), to first order: long samples do not overshoot. An average of the network's
+ * weights (Polyak and Juditsky, 1992) answers in its place, unless the network has four times the
+ * average's share, as after a drift. The answer is the softmax of the logits of network and linear
+ * model, times their shares, or their sum if outputs are linear. Shares follow the probabilities
+ * that the three gave to the samples so far (the fixed share of Herbster and Warmuth, 1998); of
+ * linear outputs, by Huber's density (1964) of the error, which is normal up to MLP_HUBER and falls
+ * exponentially beyond.
  */
 #pragma once
 
@@ -19,11 +21,12 @@ typedef struct {
     mlp_stepper *average;       /* of its weights */
     float *counts, *further;    /* as in mlp_average_steps */
     float *linear;              /* a row of n_out weights for each input, that of the bias last */
-    float *squares;             /* the sum of squared gradients of each */
+    float *linear_rates;        /* the learning rate of each, 1 at first */
     double *shares;             /* of the network, its average and the linear model */
     double *steps;              /* learnt so far */
     double *error;              /* of linear outputs: twice the mean loss of late, a variance */
     float *rates;               /* buffers: a layer each */
+    float *squared;             /* an input each, and the bias */
     float *sums;                /* 3 n_out */
 } mlp_mixture;
 

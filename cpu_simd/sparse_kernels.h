@@ -237,24 +237,27 @@ static void KERNEL(linear_rows)(const float *w, int width, const int *list, int 
 }
 
 /* Rows that follow each other are one long vector. */
-static void KERNEL(adagrad_rows)(float *restrict w, float *restrict squares, int width,
-                                 const int *list, int n, const float *x, const float *delta,
-                                 float eta, float first, float most)
+static void KERNEL(fisher_rows)(float *restrict w, float *restrict rates, int width,
+                                const int *list, int n, const float *x, const float *delta,
+                                const float *step, float least)
 {
-    float gradients[MLP_LINEAR_WIDTH];
+    float gradients[MLP_LINEAR_WIDTH], steps[MLP_LINEAR_WIDTH];
     for (int k = 0; k < n;) {
         const ptrdiff_t begin = (ptrdiff_t)list[k] * width;
         int m = 0;
         do {
-            for (int c = 0; c < width; c++) gradients[m + c] = x[list[k]] * delta[c];
+            for (int c = 0; c < width; c++) {
+                gradients[m + c] = x[list[k]] * delta[c];
+                steps[m + c] = x[list[k]] * step[c];
+            }
             m += width;
             k++;
         } while (k < n && list[k] == list[k - 1] + 1 && m + width <= MLP_LINEAR_WIDTH);
         for (int i = 0; i < m; i++) {
-            const float g = gradients[i], sum = squares[begin + i] + g * g;
-            const float capped = sum < most ? sum : most;
-            squares[begin + i] = capped;
-            w[begin + i] -= eta * g / sqrtf(capped + first);
+            const float g = gradients[i], before = rates[begin + i];
+            const float rate = before / (1.0f + before * g * g);
+            rates[begin + i] = rate > least ? rate : least;
+            w[begin + i] -= rates[begin + i] * steps[i];
         }
     }
 }

@@ -74,11 +74,12 @@ cdef extern from "mixture.h" nogil:
         float *counts
         float *further
         float *linear
-        float *squares
+        float *linear_rates
         double *shares
         double *steps
         double *error
         float *rates
+        float *squared
         float *sums
 
     double mlp_mixture_share(const double *shares, int *own)

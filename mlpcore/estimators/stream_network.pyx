@@ -126,13 +126,13 @@ cdef class Model:
     cdef mlp_mixture c
     cdef float[::1] row  # the inputs of a sample, and a 1, with room for a vector beyond
     cdef double[:, ::1] table  # (inputs + 1, 5): the `statistics` of each, and of the target
-    cdef float[:, ::1] linear, squares, counts  # as in `mlp_mixture`, as the following
+    cdef float[:, ::1] linear, linear_rates, counts  # as in `mlp_mixture`, as the following
     cdef float[::1] further
     cdef double[::1] progress  # the shares, steps and error
     cdef double[::1] samples  # (n_out,): how many of each class were learnt
     cdef list arrays  # these seven
     cdef Py_ssize_t n_in
-    cdef float[::1] rates, sums  # buffers
+    cdef float[::1] rates, squared, sums  # buffers
 
     def __init__(self, network, average=None):
         n_in, *hidden, n_out = network.layer_sizes
@@ -143,24 +143,27 @@ cdef class Model:
         self.stepper, self.average = cpu.stepper(network), cpu.stepper(average)
         self.arrays = [
             np.zeros((n_in + 1, 5)),
-            *(np.zeros((n_in + 1, n), np.float32) for n in (n_out, n_out, 1)),
+            np.zeros((n_in + 1, n_out), np.float32),
+            np.ones((n_in + 1, n_out), np.float32),
+            np.zeros((n_in + 1, 1), np.float32),
             np.zeros(sum(hidden) + len(hidden) + 1, np.float32),
             np.array(3 * [1.0 / 3.0] + [0.0, 1.0]),
             np.zeros(n_out),
         ]
-        self.table, self.linear, self.squares, self.counts, *rest = self.arrays
+        self.table, self.linear, self.linear_rates, self.counts, *rest = self.arrays
         self.further, self.progress, self.samples = rest
         self.row = np.zeros(n_in + 16, np.float32)
         self.row[n_in] = 1.0
         self.rates = np.empty(network.n_layers, np.float32)
+        self.squared = np.empty(n_in + 1, np.float32)
         self.sums = np.empty(3 * n_out, np.float32)
         self.c.network, self.c.stepper = &self.stepper.model.c, self.stepper.c
         self.c.average = self.average.c
         self.c.counts, self.c.further = &self.counts[0, 0], &self.further[0]
-        self.c.linear, self.c.squares = &self.linear[0, 0], &self.squares[0, 0]
+        self.c.linear, self.c.linear_rates = &self.linear[0, 0], &self.linear_rates[0, 0]
         self.c.shares, self.c.steps = &self.progress[0], &self.progress[STEPS]
         self.c.error = &self.progress[STEPS + 1]
-        self.c.rates, self.c.sums = &self.rates[0], &self.sums[0]
+        self.c.rates, self.c.squared, self.c.sums = &self.rates[0], &self.squared[0], &self.sums[0]
 
     cdef void take(self, Model other) noexcept:
         """Take over all that another model knows, which may have fewer inputs and outputs.
@@ -171,7 +174,7 @@ cdef class Model:
         take_steps(other.average, self.average)
         copy_rows(other.table, self.table)
         copy_rows(other.linear, self.linear)
-        copy_rows(other.squares, self.squares)
+        copy_rows(other.linear_rates, self.linear_rates)
         copy_rows(other.counts, self.counts)
         memcpy(&self.further[0], &other.further[0], sizeof(float) * self.further.shape[0])
         memcpy(&self.progress[0], &other.progress[0], sizeof(double) * self.progress.shape[0])

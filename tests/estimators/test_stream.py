@@ -83,7 +83,7 @@ class Oracle:
         self.layers = [np.column_stack(each).astype(float) for each in zip(weights, network.biases)]
         self.average = [each.copy() for each in self.layers]
         self.counts = [np.zeros(each.shape[1]) for each in self.layers]
-        self.linear, self.squares = np.zeros((2, n_labels, n + 1))
+        self.linear, self.squares = np.zeros((2, n_labels, n + 1))  # sums of squared gradients
         self.sums = np.zeros((3, n))  # of 1, x and x^2 for each name
         self.shares, self.steps, self.rate = np.full(3, 1 / 3), 0, rate
         self.error, self.answers = 1.0, []
@@ -131,6 +131,7 @@ class Oracle:
         if self.loss == "cross-entropy":
             found = [each[y] for each in outputs]
             own, linear = (each - np.eye(len(mixed))[y] for each in outputs[::2])
+            curvature = outputs[2] * (1 - outputs[2])
         else:
             self.answers.append(y)
             target = np.clip((y - np.mean(self.answers)) / (np.std(self.answers) or 1), -5, 5)
@@ -139,12 +140,14 @@ class Oracle:
                 self.error += max(0.01, 1 / self.steps) * (error - self.error)
             losses, (own, _, linear) = zip(*(huber(each - target) for each in outputs))
             found = [np.exp(-loss[0] / (self.error + 1e-30)) for loss in losses]
+            curvature = abs(outputs[2] - target) < HUBER_THRESHOLD
         if sharing:
             self.shares *= np.maximum(np.sqrt(found), 1e-4)
             self.shares = 0.995 * self.shares / self.shares.sum() + 0.005 / 3
         gradient = w * np.outer(linear, states[0])
-        self.squares = np.minimum(self.squares + gradient**2, 400)
-        self.linear -= 0.2 * gradient / (self.squares + 0.1) ** 0.5
+        longer = 1 + w * curvature * ((1 / (1 + self.squares)) @ states[0] ** 2)
+        self.squares = np.minimum(self.squares + gradient**2, 199)
+        self.linear -= gradient / (1 + self.squares) / longer[:, None]
         delta = w * own
         for i in reversed(range(len(self.layers))):
             below = (delta @ self.layers[i])[:-1]
