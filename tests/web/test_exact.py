@@ -16,7 +16,6 @@ from mlpcore.deformation.values import border_values
 from mlpcore.inference.classifier import PRETRAINED_FILE, TrainedClassifier
 from mlpcore.network.activation import ACTIVATIONS
 from mlpcore.store.trained import TrainedNetwork
-from mlpcore.store.weights import in_float16
 from mlpcore.web.html import to_page
 from pictures import DIGITS
 
@@ -86,17 +85,6 @@ def test_doubts(open_page, pictures):
         expected = classifier.doubtful(MNIST_PIXELS.to_images(pixels))
         assert ask(page, "mlpcore.isDoubtful", pixels) == expected.tolist()
         assert expected.any() == (network is known) and not expected[:5].any()
-
-
-@pytest.mark.parametrize("precision", ["float32", "float16"])
-def test_weights(open_page, precision):
-    """All bits arrive, those of the smallest numbers of float16 too."""
-    trained = network_of(1)
-    trained.network.weights[0][0, :8] = [0, -0.0, 6e-8, -6e-8, 6.1e-5, 1, -2, 65504]
-    page = open_page(to_page(TrainedClassifier([trained], BACKEND), precision=precision))
-    script = "() => Array.from(mlpcore.networks[0].layers[0].weights)"
-    expected = trained.network if precision == "float32" else in_float16(trained.network)
-    assert page.evaluate(script) == expected.weights[0].ravel().tolist()
 
 
 CASES = [
