@@ -42,8 +42,8 @@ def fields(taps=TAPS, seed=0, width=6):
     return lambda b, net: b.fields(6, width, taps, 1.0, seed, 0, [0])
 
 
-def maps(labels=LABELS, angles=ANGLES, scale=0.1, first=0):
-    return lambda b, net: b.affine_maps(b.put(labels), angles, scale, 0, 0, first)
+def maps(labels=LABELS, angles=ANGLES, scale=0.1):
+    return lambda b, net: b.affine_maps(b.put(labels), angles, scale, 0, 0, 0)
 
 
 def selected(indices):
@@ -51,8 +51,8 @@ def selected(indices):
     return lambda b, net: deform_selected(*chosen, b)
 
 
-def steps(images=X, labels=LABELS, rate=0.1, *more):
-    return lambda b, net: b.stepper(net).train(images, labels, rate, *more)
+def steps(images=X, labels=LABELS):
+    return lambda b, net: b.stepper(net).train(images, labels, 0.1)
 
 
 #: More weights than memory holds, and so many layers that the line has to be cut, are among them.
