@@ -17,8 +17,6 @@ from mlpcore import InputError, backends
 from mlpcore.commands import options
 from mlpcore.commands.options import command_text, run_tool
 
-ROOT = Path(mlpcore.__file__).parents[1]
-
 #: What a command loads of packages that take long. `train` draws its figures by Matplotlib.
 LOADED = {
     "--help": set(),
@@ -34,8 +32,8 @@ HEAVY.add("mlpcore.backends.cuda.sources")  # which parses the kernels
 
 def python(code, **variables):
     """Runs code in a process of its own."""
-    environment = os.environ | {"PYTHONPATH": str(ROOT)} | variables
-    return subprocess.run([sys.executable, "-c", code], capture_output=True, env=environment)
+    command = [sys.executable, "-c", code]
+    return subprocess.run(command, capture_output=True, env=os.environ | variables)
 
 
 @pytest.mark.parametrize("argv", LOADED)

@@ -80,17 +80,6 @@ def test_every_picture_is_in_the_box_and_centred(k):
     assert difference_nearby(pixels_of(pictures.lit(faint, 0.6)), pixels_of(faint)) < LEFT_OVER
 
 
-@pytest.mark.parametrize("side, rows, centred", [(14, (7, 26), True), (34, (8, 27), False)])
-def test_a_centre_of_mass_off_the_middle_of_the_box(side, rows, centred):
-    """A pole with a flag at its top moves down, but not out of the image."""
-    image = np.zeros((100, 100))
-    image[10:90, 20:26] = 255
-    image[10 : 10 + side, 26 : 26 + side] = 255
-    pixels = pixels_of(image)
-    assert box(pixels)[:2] == rows
-    assert (np.abs(off_centre(pixels)).max() <= 0.51) == centred
-
-
 @pytest.mark.parametrize("slant", [0, 0.3])
 def test_digits_side_by_side_are_counted(slant):
     """Pieces of one digit, one above the other, and dirt beside it, are not."""
@@ -133,18 +122,6 @@ def test_a_crop_of_two_values_along_the_ink():
 def test_a_frame_leaves_no_trace(sides, thick):
     for k in range(4):
         assert_same_digit(framed(written(k), thick, sides), k)
-
-
-def test_a_frame_around_a_narrow_digit():
-    """Its upright lines take a quarter of each row, or it is broken at the border."""
-    one = np.full((36, 12), pictures.PAPER, np.uint8)
-    one[4:32, 4:8] = pictures.INK
-    rest = np.pad(one, 8, constant_values=pictures.PAPER)
-    for view in (rest, rest[::-1], rest.T, rest.T[::-1]):
-        view[0, np.arange(len(view[0])) % 6 > 0] = pictures.INK
-    expected = pixels_of(np.pad(one, 20, mode="edge"))
-    for cell in framed(one, 5), 255 - framed(one, 5), rest, 255 - rest:
-        assert difference_nearby(pixels_of(cell), expected) < REMAINING
 
 
 @pytest.mark.parametrize("pale", [50, 110, 150])

@@ -279,11 +279,6 @@ def test_a_function_gets_the_classifier_after_each_epoch():
     assert errors == [metrics.validation_errors for _, metrics in seen]
     assert not same(seen[0][0], seen[1][0])
     assert same(seen[2][0], mlp) and same(mlp, make_mlp().fit(X, Y))
-    seen.clear()
-    mlp = make_mlp(early_stopping=True, callbacks=mlp.callbacks, warm_start=True).fit(X, Y)
-    first, *_, last = (each.validation_scores_ for each, _ in seen)
-    assert len(first) == 1 and last == mlp.validation_scores_ and len(last) == 3
-    assert mlp.fit(X, Y).validation_scores_[:3] == last and mlp.n_iter_ == 6
 
 
 def test_true_stops_and_an_observer_sees_the_trainer():

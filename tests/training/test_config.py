@@ -13,14 +13,11 @@ from small_runs import make_config
 DECAYS = CHOICES["decay"]
 
 
-@pytest.mark.parametrize("hidden, rates", [((9, 9), (0.2, 0.1, 0.05)), ((), (0.1,))])
-def test_learning_rates_of_layers(hidden, rates):
-    config = make_config(hidden_layers=hidden, learning_rate=0.1, learning_rate_ratio=2)
-    assert config.learning_rates_after(0, 1) == pytest.approx(rates, rel=1e-15)
-
-
-def test_learning_rates_of_epochs():
+def test_learning_rates_of_layers_and_of_epochs():
     """Linear ones are those of the middles."""
+    for hidden, rates in ((9, 9), (0.2, 0.1, 0.05)), ((), (0.1,)):
+        config = make_config(hidden_layers=hidden, learning_rate=0.1, learning_rate_ratio=2)
+        assert config.learning_rates_after(0, 1) == pytest.approx(rates, rel=1e-15)
     for changes, rates in (
         ({"learning_rate": 1e-3, "learning_rate_end": 1e-6}, (1e-3, 1e-4, 1e-5, 1e-6)),
         ({"learning_rate": 0.8, "decay": "linear"}, (0.7, 0.5, 0.3, 0.1)),
