@@ -99,19 +99,10 @@ class BytesOnDisk:
 def _read_rows(file: BufferedReader, rows: list[tuple[int, Any]]) -> None:
     """Reads rows, of bytes, each from its place in a file.
 
-    Linux says which are not in its cache, and fetches these from the disk all at once.
+    Linux then fetches those that its cache lacks from the disk all at once.
     """
-    if hasattr(os, "RWF_NOWAIT"):
-        descriptor, late = file.fileno(), []
-        for begin, row in rows:
-            try:
-                if os.preadv(descriptor, [row], begin, os.RWF_NOWAIT) == len(row):
-                    continue
-            except OSError:  # BlockingIOError, or a file system that cannot tell
-                pass
-            os.posix_fadvise(descriptor, begin, len(row), os.POSIX_FADV_WILLNEED)
-            late.append((begin, row))
-        rows = late
+    for begin, row in rows if hasattr(os, "posix_fadvise") else ():
+        os.posix_fadvise(file.fileno(), begin, len(row), os.POSIX_FADV_WILLNEED)
     raw: Any = file.raw  # a buffer would be filled for each row, and not used
     for begin, row in rows:
         raw.seek(begin)
