@@ -23,9 +23,7 @@
                      [MLP_LINEAR] = KERNEL(activate_identity),                                 \
                      [MLP_SIGMOID] = KERNEL(activate_identity)},                               \
         ENTRY(backward),                                                                       \
-        ENTRY(sum_tiles),                                                                      \
         .delta_hidden = {MLP_ACTIVATIONS(DELTA_ENTRY)},                                        \
-        ENTRY(delta_output),                                                                   \
         ENTRY(dots),                                                                           \
         ENTRY(correct),                                                                        \
         ENTRY(update_block),                                                                   \

@@ -57,18 +57,10 @@ typedef struct {
     void (*backward)(const mlp_layer *layer, const float *delta, int begin, int end,
                      float *partial);
 
-    /* sum[i] = sum over the tiles of partials[tile * stride + i]. */
-    void (*sum_tiles)(const float *partials, int n_tiles, int stride, int begin, int end,
-                      float *sum);
-
     /* delta[i] = sum[i] y'(a[i]), the derivative from the state y[i], by mlp_activation. A
      * rectifier's is exactly zero where y[i] = 0, whatever the sum. */
     void (*delta_hidden[MLP_N_ACTIVATIONS])(const float *sum, const float *y, int begin, int end,
                                             float *delta);
-
-    /* delta[i] = (y[i] - t[i]) y'(a[i]) of scaled tanh outputs, t = target for `label`, else
-     * -target. */
-    void (*delta_output)(const float *y, int label, float target, int begin, int end, float *delta);
 
     /* ---- a block of n samples; the rows of h, D, X and A are samples ---- */
 

@@ -154,17 +154,6 @@ static void KERNEL(backward)(const mlp_layer *layer, const float *delta, int beg
 /* y'(a) = (B / A) (A - y) (A + y). */
 INLINE vf derivative(vf y) { return MLP_B / MLP_A * ((MLP_A - y) * (MLP_A + y)); }
 
-static void KERNEL(sum_tiles)(const float *partials, int n_tiles, int stride, int begin, int end,
-                              float *sum)
-{
-    for (int i = begin; i < end; i += VW) {
-        vf total = vf_load(partials + i);
-        for (int tile = 1; tile < n_tiles; tile++)
-            total = total + vf_load(partials + (ptrdiff_t)tile * stride + i);
-        vf_store(sum + i, total);
-    }
-}
-
 static void KERNEL(delta_tanh)(const float *sum, const float *y, int begin, int end, float *delta)
 {
     for (int i = begin; i < end; i += VW)
@@ -175,13 +164,4 @@ static void KERNEL(delta_relu)(const float *sum, const float *y, int begin, int 
 {
     for (int i = begin; i < end; i += VW)
         vf_store(delta + i, vf_where_positive(vf_load(y + i), vf_load(sum + i)));
-}
-
-static void KERNEL(delta_output)(const float *y, int label, float target, int begin, int end,
-                                 float *delta)
-{
-    for (int i = begin; i < end; i++) {
-        float slope = MLP_B / MLP_A * ((MLP_A - y[i]) * (MLP_A + y[i]));
-        delta[i] = (y[i] - (i == label ? target : -target)) * slope;
-    }
 }

@@ -42,7 +42,7 @@ static void learn_linear(const mlp_mixture *m, const float *x, const mlp_wanted 
     const mlp_layer *top = top_of(m);
     const mlp_kernels *kernels = mlp_step_kernels(m->stepper);
     const mlp_outcome outcome = mlp_judge(top, sums, wanted);
-    mlp_output_deltas(NULL, top, sums, wanted, 1.0f, &outcome, 0, top->n_out, deltas);
+    mlp_output_deltas(top, sums, wanted, 1.0f, &outcome, 0, top->n_out, deltas);
     int n;
     const int *active = mlp_step_inputs(m->stepper, &n);
     for (int k = 0; k < n; k++) m->squared[active[k]] = x[active[k]] * x[active[k]];

@@ -92,9 +92,8 @@ mlp_outcome mlp_judge(const mlp_layer *layer, const float *y, const mlp_wanted *
     return (mlp_outcome){loss, 0.0};
 }
 
-void mlp_output_deltas(const mlp_kernels *kernels, const mlp_layer *layer, const float *y,
-                       const mlp_wanted *wanted, float weight, const mlp_outcome *outcome,
-                       int begin, int end, float *delta)
+void mlp_output_deltas(const mlp_layer *layer, const float *y, const mlp_wanted *wanted,
+                       float weight, const mlp_outcome *outcome, int begin, int end, float *delta)
 {
     if (layer->activation == MLP_SOFTMAX)
         for (int i = begin; i < end; i++)
@@ -107,7 +106,10 @@ void mlp_output_deltas(const mlp_kernels *kernels, const mlp_layer *layer, const
         for (int i = begin; i < end; i++)
             delta[i] = (float)slope_of(layer, (double)y[i] - (double)wanted->values[i]);
     else
-        kernels->delta_output(y, wanted->label, wanted->target, begin, end, delta);
+        for (int i = begin; i < end; i++) {
+            const float slope = MLP_B / MLP_A * ((MLP_A - y[i]) * (MLP_A + y[i]));
+            delta[i] = (y[i] - target_of(wanted, i)) * slope;
+        }
     for (int i = begin; i < end; i++) delta[i] *= weight;
 }
 

@@ -39,9 +39,8 @@ typedef struct {
 mlp_outcome mlp_judge(const mlp_layer *layer, const float *y, const mlp_wanted *wanted);
 
 /* dE/da of the neurons begin <= i < end, times the sample's weight. */
-void mlp_output_deltas(const mlp_kernels *kernels, const mlp_layer *layer, const float *y,
-                       const mlp_wanted *wanted, float weight, const mlp_outcome *outcome,
-                       int begin, int end, float *delta);
+void mlp_output_deltas(const mlp_layer *layer, const float *y, const mlp_wanted *wanted,
+                       float weight, const mlp_outcome *outcome, int begin, int end, float *delta);
 
 /* Replaces the sums a of n samples by exp a / sum exp a or, of sigmoids, by 1 / (1 + exp -a). */
 void mlp_finish_outputs(const mlp_layer *layer, float *outputs, int n);

@@ -182,8 +182,7 @@ double mlp_step(mlp_stepper *stepper, const mlp_sample *sample, const mlp_wanted
     *errors += mlp_misses(top->layer, y, wanted);
     const mlp_outcome outcome = mlp_judge(top->layer, y, wanted);
     if (!isfinite(outcome.loss)) return outcome.loss;
-    mlp_output_deltas(stepper->kernels, top->layer, y, wanted, weight, &outcome, 0,
-                      top->layer->n_out, top->deltas);
+    mlp_output_deltas(top->layer, y, wanted, weight, &outcome, 0, top->layer->n_out, top->deltas);
     for (int i = stepper->n_layers - 1; i >= 0; i--)
         backward(stepper, i, learning_rates[i], kept ? kept[i] : 1.0);
     return (double)weight * outcome.loss;

@@ -164,8 +164,8 @@ static void judge(const mlp_worker *self, const float *y, int image, float *delt
     if (softmax && mlp_n_owners(layer) > 1) mlp_barrier(self->team, self->thread);
     if (softmax && (begin < end || self->thread == 0)) /* which observes */
         *outcome = mlp_judge(layer, y, &wanted);
-    mlp_output_deltas(self->schedule->kernels, layer, y, &wanted, training->sample_weights[image],
-                      outcome, begin, end, delta);
+    mlp_output_deltas(layer, y, &wanted, training->sample_weights[image], outcome, begin, end,
+                      delta);
 }
 
 /* Counts a sample whose outputs are complete, and asks now and then whether to stop. For thread 0.
@@ -299,7 +299,9 @@ static void finish_backward(const mlp_worker *self, int l, int t)
     const mlp_layer_buffers *b = &schedule->buffers[l];
     int begin, end, n_tiles = mlp_n_tiles(above);
     mlp_worker_rows(self, l, &begin, &end);
-    kernels->sum_tiles(b[1].partials, n_tiles, above->stride, begin, end, b->sums);
+    for (int i = begin; i < end; i++) b->sums[i] = b[1].partials[i];
+    for (ptrdiff_t tile = 1; tile < n_tiles; tile++)
+        for (int i = begin; i < end; i++) b->sums[i] += b[1].partials[tile * above->stride + i];
     for (int i = begin; b[1].kept && i < end; i++) b->sums[i] *= b[1].kept[t];
     kernels->correct(b->states, b->width, t,
                      add_dots(self, l + 1, b[1].delta_dots, n_tiles, 0.0f, t), begin, end, b->sums);
