@@ -21,7 +21,6 @@ RESULTS = {
     "cuDeviceGet": (0, 0),
     "cuModuleUnload": (0,),
     "cuFuncSetAttribute": (0,),
-    "cuFuncGetAttribute": (0, 0),
     "cuGraphDestroy": (0,),
     "cuGraphExecDestroy": (0,),
     "cuGetErrorString": (0, b"too many blocks in cooperative launch"),
@@ -65,9 +64,7 @@ class FakeCuda:
 
     function_attribute = SimpleNamespace(NUM_REGS=4)
     CUresult = SimpleNamespace(CUDA_SUCCESS=0)
-    CUfunction_attribute = SimpleNamespace(
-        CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES=8, CU_FUNC_ATTRIBUTE_LOCAL_SIZE_BYTES=3
-    )
+    CUfunction_attribute = SimpleNamespace(CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES=8)
     CUstreamCaptureMode = SimpleNamespace(CU_STREAM_CAPTURE_MODE_RELAXED=2)
     handle = 1  # of the stream
 

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-import numpy as np
-
 from mlpcore.backends.arguments import GRID, IMAGES_PER_GRID, noise_shape
 from mlpcore.backends.cuda.driver import CudaDriver
 from mlpcore.backends.cuda.launch import CU, Launch, ceil_div, launch
@@ -57,15 +55,12 @@ class FieldMemory:
         Returns the number of grids for which it suffices at a time.
         """
         rows, columns = noise_shape(height, width, taps_shape)
-        field_rows, field_columns = GRID * height, GRID * width
-        size = 2 * max(rows * columns, field_rows * field_columns)
-        middle = 2 * max(field_rows * columns, rows * field_columns)
+        size = 2 * max(rows, GRID * height) * max(columns, GRID * width)
         grids = (first + n - 1) // IMAGES_PER_GRID - first // IMAGES_PER_GRID + 1
         grids = min(grids, GRIDS_AT_A_TIME, max(1, NOISE_FLOATS // size))
-        lengths = grids * size, grids * middle
-        if not self.arrays or any(len(a) < length for a, length in zip(self.arrays, lengths)):
+        if not self.arrays or len(self.arrays[0]) < grids * size:
             self.arrays = []  # freed before more is taken
-            self.arrays = [DeviceArray(self._driver, (each,), np.float32) for each in lengths]
+            self.arrays = [DeviceArray(self._driver, (grids * size,), "f4") for _ in range(2)]
         return grids
 
     def field_launches(

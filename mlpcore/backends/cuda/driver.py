@@ -9,7 +9,6 @@ from __future__ import annotations
 import atexit
 import ctypes
 import threading
-import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from functools import cached_property, partial
@@ -259,9 +258,6 @@ class ResidentKernel:
         self._function = call(bindings.cuModuleGetFunction, module, KERNEL.encode())
         shared = bindings.CUfunction_attribute.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
         call(bindings.cuFuncSetAttribute, self._function, shared, self._shared)
-        local = bindings.CUfunction_attribute.CU_FUNC_ATTRIBUTE_LOCAL_SIZE_BYTES
-        if spilled := call(bindings.cuFuncGetAttribute, local, self._function):
-            warnings.warn(f"resident kernel: {spilled} bytes of a thread are spilled", stacklevel=3)
         occupancy = bindings.cuOccupancyMaxActiveBlocksPerMultiprocessor
         per_multiprocessor = call(occupancy, self._function, plan.threads, self._shared)
         resident = per_multiprocessor * driver.limits.multiprocessors
