@@ -34,9 +34,9 @@ __device__ inline void count_sample(double loss, float best, int guess, int labe
 {
 #pragma unroll
     for (int half = SUM_THREADS / 2; half > 0; half /= 2) {
-        loss += __shfl_down_sync(0xffffffffu, loss, half);
-        const float other = __shfl_down_sync(0xffffffffu, best, half);
-        const int other_guess = __shfl_down_sync(0xffffffffu, guess, half);
+        loss += __shfl_xor_sync(0xffffffffu, loss, half);
+        const float other = __shfl_xor_sync(0xffffffffu, best, half);
+        const int other_guess = __shfl_xor_sync(0xffffffffu, guess, half);
         if (other > best || (other == best && other_guess < guess)) {
             best = other;
             guess = other_guess;

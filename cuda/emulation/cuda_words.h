@@ -46,24 +46,11 @@ inline int __syncthreads_or(int vote)
 // ---- warps: all lanes take part ------------------------------------------------------
 
 template <class T>
-T shuffle_from(T value, unsigned source)
-{
-    static_assert(sizeof(T) <= 4 || std::is_same_v<T, double>, "a double keeps it");
-    return static_cast<T>(emulation::exchange(static_cast<double>(value), source));
-}
-
-// A lane whose source is beyond the warp keeps its own value.
-template <class T>
-T __shfl_down_sync(unsigned, T value, unsigned distance)
-{
-    const unsigned lane = emulation::current->lane, source = lane + distance;
-    return shuffle_from(value, source < emulation::WARP ? source : lane);
-}
-
-template <class T>
 T __shfl_xor_sync(unsigned, T value, unsigned bits)
 {
-    return shuffle_from(value, emulation::current->lane ^ bits);
+    static_assert(sizeof(T) <= 4 || std::is_same_v<T, double>, "a double keeps it");
+    const unsigned source = emulation::current->lane ^ bits;
+    return static_cast<T>(emulation::exchange(static_cast<double>(value), source));
 }
 
 // ---- arithmetic and atomics ----------------------------------------------------------
