@@ -166,6 +166,7 @@ def test_hold_out():
     assert (len(part.train_images), len(part.test_labels), part.held_out) == (1042, 400, 400)
     assert np.array_equal(part.test_images, EMBEDDED.train_images[1042:])
     assert np.array_equal(part.train_labels, EMBEDDED.train_labels[:1042])
+    assert np.array_equal(part.test_labels, EMBEDDED.train_labels[1042:])
     for each in (part, EMBEDDED):
         summary = DataSummary.of(each)
         assert DataSummary.of(summary.load()) == summary
