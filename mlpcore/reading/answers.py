@@ -12,8 +12,7 @@ from mlpcore.data.digit import SIDE
 from mlpcore.data.ink import Box
 from mlpcore.data.pixels import MNIST_PIXELS
 from mlpcore.errors import InputError
-from mlpcore.evaluation.copies import Copies
-from mlpcore.inference import TrainedClassifier
+from mlpcore.inference import TrainedClassifier, rejector
 from mlpcore.reading.segmentation import UNKNOWN, Field, best_sequence
 from mlpcore.typing import AnyArray, Float64Array
 
@@ -22,10 +21,6 @@ MIN_MARGIN = 0.88
 
 #: Boxes that are further apart than this share of their height begin another number.
 NUMBER_GAP = 0.5
-
-#: Candidates for digits are judged by the mean of their forms and of these deformed copies, because
-#: a network is sure of the copy that it is given, also of half a digit.
-COPIES = Copies(4, strength=0.75)
 
 #: So many digits of which so large a share is in doubt are print, and all in doubt: those without
 #: boxes, and those in boxes.
@@ -170,13 +165,13 @@ def _in_doubt(line: list[ReadDigit]) -> list[ReadDigit]:
 def _judged(pixels: AnyArray, classifier: TrainedClassifier) -> tuple[Float64Array, Float64Array]:
     """The probabilities (n, n_classes) of the classes of candidates (n, 28, 28), and the doubt."""
     images = MNIST_PIXELS.to_images(pixels)
-    outputs = classifier.outputs_of_digits(images)
-    if classifier.copies is None:
-        copies = TrainedClassifier(classifier.networks, classifier.backend, COPIES)
-        outputs = (outputs + copies.outputs(images)) / 2
-    probabilities = classifier.to_probabilities(outputs)
+    probabilities = classifier.to_probabilities(classifier.outputs_of_digits(images))
+    none = np.zeros(len(images))
+    if classifier.reads_digits:
+        pooled = rejector.with_opinion(probabilities, images, classifier.backend)
+        probabilities, none = pooled[:, :-1], pooled[:, -1]
     second, best = np.sort(probabilities, axis=1)[:, -2:].T
-    return probabilities, np.where(classifier.doubtful(images), 1.0, 1 - (best - second))
+    return probabilities, 1 - (best - np.maximum(second, none))
 
 
 def _read(

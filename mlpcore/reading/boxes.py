@@ -10,6 +10,7 @@ from itertools import pairwise
 
 import cv2
 import numpy as np
+from scipy.spatial import KDTree
 
 from mlpcore.data.ink import Box, Ink, find_lines, without_lines
 from mlpcore.typing import AnyArray, Float64Array, Int32Array, UInt8Array
@@ -31,6 +32,10 @@ SMALL = 0.1
 #: What covers less than this share of a known box is a part of it.
 WHOLE = 0.75
 
+#: Parts of a box are as far apart as a line is thick, and their sides as far off, as a share of its
+#: side. Boxes are as large as each other if their sides differ by less than the second share.
+PARTED, AS_LARGE = 0.15, 0.1
+
 #: Ink is in a box if it reaches beyond by less than this share of a side. That is found out where
 #: sides have so many pixels.
 OVER, SMALL_SIDE = 0.2, 24
@@ -45,9 +50,9 @@ FLAT, SOLID = 0.15, 0.95
 #: the second.
 TICK, WIDER = 3, 2
 
-#: Ticks part a line into so many places, whose width is at least the third as a share of the page's
-#: longer side.
-FEWEST, MOST, NARROWEST = 3, 40, 0.008
+#: Ticks part a line into so many places, two only if it has ticks at its ends, too. Their width is
+#: at least the third as a share of the page's longer side.
+FEWEST, MOST, NARROWEST = 2, 40, 0.008
 
 #: Ticks lie so near to even places, as a share of a place, or of an eighth of the line. They are
 #: alike in height by the second share. The least share of places that have one, and of ticks alike
@@ -149,7 +154,7 @@ def drawn_boxes(ink: Ink, known: AnyArray, is_pale: bool) -> AnyArray:
     drawn = find_lines(dark, round(LINE * width), round(LINE * height))
     block = np.ones([max(5, round(THICK * side))] * 2, np.uint8)
     lines = drawn & ~cv2.morphologyEx(dark, cv2.MORPH_OPEN, block)
-    boxes = _rectangles(drawn)
+    boxes = _joined(_rectangles(drawn))
     boxes = boxes[np.min(boxes[:, 2:] - boxes[:, :2], axis=1) >= SMALLEST * side]
     n_held = np.maximum(*(_n_held(boxes, each, dark.shape) for each in (boxes, known)))
     boxes = boxes[n_held < 2]
@@ -162,6 +167,40 @@ def drawn_boxes(ink: Ink, known: AnyArray, is_pale: bool) -> AnyArray:
     if not len(boxes) or _are_crossed(boxes, without_lines(ink.strokes, lines), side):
         return _combs_alone(ink, is_pale)
     return np.concatenate([boxes, _comb_places(ink, boxes)])
+
+
+def _joined(boxes: AnyArray) -> AnyArray:
+    """Boxes (n, 4) of which none is parted by a stroke from side to side.
+
+    Neighbours are joined where more boxes are as large as both together than as either of them.
+    """
+    for axis in (0, 1):
+        if not len(boxes):
+            break
+        sizes = KDTree(np.log(boxes[:, 2:] - boxes[:, :2]))
+
+        def n_alike(some: AnyArray, sizes: KDTree = sizes) -> AnyArray:
+            size = np.log(some[:, 2:] - some[:, :2])
+            return sizes.query_ball_point(size, AS_LARGE, np.inf, return_length=True)
+
+        middles = (boxes[:, :2] + boxes[:, 2:]) / 2
+        begin, end = middles.copy(), middles.copy()
+        begin[:, axis], end[:, axis] = boxes[:, axis], boxes[:, 2 + axis]
+        after = KDTree(begin).query(end)[1]
+        others = boxes[after]
+        both = np.concatenate(
+            [np.minimum(boxes, others)[:, :2], np.maximum(boxes, others)[:, 2:]], 1
+        )
+        off = np.abs(others - boxes)[:, [1 - axis, 3 - axis]].max(axis=1)
+        off = np.maximum(off, np.abs(others[:, axis] - boxes[:, 2 + axis]))
+        near = off <= PARTED * np.min(both[:, 2:] - both[:, :2], axis=1)
+        own = np.flatnonzero(near)
+        most = n_alike(both[own])
+        own = own[most > np.maximum(n_alike(boxes[own]), n_alike(others[own]))]
+        own = own[~np.isin(own, after[own])]  # of three parts, two are joined
+        boxes[own] = both[own]
+        boxes = np.delete(boxes, after[own], axis=0)
+    return boxes
 
 
 def _combs_alone(ink: Ink, is_pale: bool) -> AnyArray:
@@ -315,14 +354,17 @@ def _ticks(heights: AnyArray, across: AnyArray, thick: int, most: int) -> Float6
         pitch = width / n
         k = np.rint(at / pitch)
         inner = (k > 0) & (k < n)
-        even = inner & (np.abs(at - k * pitch) <= max(3, EVEN * min(pitch, width / 8)))
+        at_place = np.abs(at - k * pitch) <= max(3, thick, EVEN * min(pitch, width / 8))
+        even = inner & at_place
         tick = np.median(high[even]) if even.any() else 0
         slack = max(2, EQUAL * tick)
-        n_ticks = len(np.unique(k[even & (high >= tick - slack)]))  # strokes may stand on one
+        at_place &= high >= tick - slack  # strokes may stand on one
+        n_ticks = len(np.unique(k[inner & at_place]))
         alike = inner & (np.abs(high - tick) <= slack)
         is_comb = LOWEST * pitch <= tick <= HIGH * pitch and n_ticks >= PLACED * (n - 1)
+        is_comb &= n > 2 or len(np.unique(k[at_place])) == n + 1
         if is_comb and n_ticks > n_best and np.sum(alike & even) > EXPLAINED * np.sum(alike):
-            slope, begin = np.polyfit(k[even], at[even], 1)
+            slope, begin = np.polyfit(k[at_place], at[at_place], 1)
             best = begin + slope * np.arange(n + 1)
             n_best = n_ticks
     near = np.rint(best[1:-1]).astype(int)[:, None] + np.arange(-3, 4)

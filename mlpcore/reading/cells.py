@@ -32,6 +32,9 @@ DIRT, MIN_DIGIT = 0.1, 0.15
 #: Lower ink, as a share of the usual height of digits in boxes, may be a mark, and is one.
 LOW, LOWEST = 0.45, 0.3
 
+#: A minus sign is thinner than this share of the usual height, and a word of low letters is not.
+THICK = 0.18
+
 #: A column of boxes holds numbers of several digits if so large a share of those with ink show
 #: several pieces side by side. In shorter columns that of all boxes counts whose sides exceed this
 #: share of those of its boxes, and in the other direction; if these are as few, that of all.
@@ -121,6 +124,10 @@ def _with_marks(cell: _Content, usual: float) -> _Content:
     mark = UNKNOWN  # as several pieces are, which may be a word
     if len(cell.groups) == 1:
         mark = mark_at(extent, middle - usual / 2, middle + usual / 2)
+        strong = cell.components.mask(pieces) & (cell.ink.values > cell.ink.middle)
+        spread = np.linalg.eigvalsh(np.cov(np.argwhere(strong), rowvar=False))
+        if mark == "-" and 12 * spread[0] > (THICK * usual) ** 2:
+            mark = UNKNOWN
         if mark == UNKNOWN and extent.height >= LOWEST * usual:
             return cell
     # Alone, a point or a comma may be dirt.

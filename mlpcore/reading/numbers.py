@@ -95,6 +95,8 @@ def number_fields(ink: Ink) -> list[list[Field]]:
         pieces = sorted({*numbers, *marks}, key=lambda k: boxes[k].left + boxes[k].right)
         fields = []
         for word in _words(pieces, boxes, height):
+            # A point or a comma beyond a number may be the rest of a frame.
+            marks |= {k: UNKNOWN for k in (word[0], word[-1]) if marks.get(k, UNKNOWN) in ".,"}
             own = [k for k in word if k not in marks]
             groups = _groups(own, components, marks) if own else []
             seen = [(marks[k], boxes[k]) for k in word if k in marks]

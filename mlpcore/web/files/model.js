@@ -19,7 +19,7 @@ const rejector = content.rejector && withLayers(content.rejector, "float16");
 /** Whether an image probably shows no digit, as mlpcore/inference/rejector.py. */
 export function isDoubtful(image) {
   if (!rejector) return false;
-  return states(rejector, inputsOf(image, rejector)).at(-1)[1] < rejector.threshold;
+  return 1 - states(rejector, inputsOf(image, rejector)).at(-1).at(-1) < rejector.threshold;
 }
 
 /** Whether outputs are probabilities; else they are near 1 and -1. */
