@@ -43,11 +43,11 @@ class ReadDigit(NamedTuple):
         The class of the greatest probability; ``.``, ``,`` or ``-`` for a mark, ``*`` for ink that
         is neither; None in an empty box.
     probabilities : ndarray of float64, shape (n_classes,)
-        Of the classes, on average for the digit as it is, turned, and deformed; empty without one.
+        Of the classes, by the network and the second opinion of `rejector`; empty without a digit.
     doubt : float
-        0 for a sure answer to 1: by how much its probability fails to exceed the others.
-        It is 1 for what probably shows no digit (`TrainedClassifier.doubtful`), next to a piece of
-        ink that belongs to no digit and is no mark, and in a box that was not seen.
+        0 for a sure answer to 1: by how much its probability fails to exceed those of others and of
+        no digit. It is 1 beside a piece of ink that belongs to no digit and is no mark, and in a
+        box that was not seen.
     corners : ndarray of float64, shape (4, 2)
         Of the box, or around a digit without a box: x and y in pixels of the picture as it was
         held, upper left, upper right, lower right, lower left.
@@ -163,7 +163,10 @@ def _in_doubt(line: list[ReadDigit]) -> list[ReadDigit]:
 
 
 def _judged(pixels: AnyArray, classifier: TrainedClassifier) -> tuple[Float64Array, Float64Array]:
-    """The probabilities (n, n_classes) of the classes of candidates (n, 28, 28), and the doubt."""
+    """The probabilities (n, n_classes) of the classes of candidates (n, 28, 28), and the doubt.
+
+    A candidate is no digit by what their sum lacks of 1.
+    """
     images = MNIST_PIXELS.to_images(pixels)
     probabilities = classifier.to_probabilities(classifier.outputs_of_digits(images))
     none = np.zeros(len(images))
@@ -195,7 +198,8 @@ def _read(
             read.append((box, mark, np.zeros(0), float(mark == UNKNOWN)))
     for box, k in found:
         answer = classes[probabilities[k].argmax()].item()
-        read.append((box, answer, probabilities[k], max(least[k], float(doubts[k]))))
+        own = probabilities[k] / probabilities[k].sum()
+        read.append((box, answer, own, max(least[k], float(doubts[k]))))
     read = sorted(read, key=lambda each: each[0].left + each[0].right)
     cell, result = _corners(field.box, to_picture), []
     for box, answer, own, doubt in read or [(field.box, None, np.zeros(0), field.doubt)]:
