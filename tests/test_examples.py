@@ -4,14 +4,17 @@ import re
 import runpy
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from PIL import Image
 
-from mlpcore import backends, dataset
+from mlpcore import Dataset, backends, dataset
 from mlpcore.network.activation import ACTIVATIONS, LOSSES
 from mlpcore.store.weights import write_network
 from oracle import random_network
+from small_runs import make_pixels
 
 ROOT = Path(__file__).resolve().parents[1]
 EXAMPLES = ROOT / "examples"
@@ -63,6 +66,21 @@ def test_own_data(capsys):
     out = capsys.readouterr().out
     assert percentages(out)[0] < 15
     assert "digits: 1438 for training, 359 for the test\nclasses: eight, five, four, nine" in out
+
+
+def test_own_data_of_other_libraries():
+    """Stand-ins for `datasets.DatasetDict`, with columns of PIL's images, and for torchvision's."""
+    names, columns, parts = ("a top", "b coat", "c bag"), {}, []
+    pixels = {"train": make_pixels(30, 0), "test": make_pixels(9, 1)}
+    for name, (images, labels) in pixels.items():
+        columns[name] = {"image": [*map(Image.fromarray, images)], "label": labels.tolist()}
+        parts.append(SimpleNamespace(data=images, targets=labels.astype(int), classes=names))
+    module, expected = example("own_data"), Dataset.from_arrays(*pixels["train"], *pixels["test"])
+    hugging, torchvision = module["from_hugging_face"](columns), module["from_torchvision"](*parts)
+    assert (hugging.classes, torchvision.classes) == ((0, 1, 2), names)
+    for data in (hugging, torchvision):
+        for name in ("train_images", "train_labels", "test_images", "test_labels"):
+            np.testing.assert_array_equal(getattr(data, name), getattr(expected, name))
 
 
 def test_torch_dataset(torch, capsys):

@@ -96,6 +96,7 @@ REFUSED_ON_A_CPU = [
     (train(sample_weight=np.float32([1, 1, 1, np.inf, 1])), "sample_weight inf of sample 3: exp"),
     (train(sample_weight=np.float32([1, 1, 1])), r"sample_weight: .*\(3,\), expected .* \(5\)$"),
     (steps(labels=LABELS + np.uint8(2)), "labels: from 2 to 2, expected 0 to 1"),
+    (train(weight_decay=-1.0), "weight_decay -1: expected 0 or more"),
     (maps(angles=ANGLES * np.nan), "angles: expected finite numbers"),
     (deform(maps=MAPS * np.float32(np.nan)), "affine: expected finite numbers"),
     (deform(taps=TAPS * np.float32(np.nan)), "taps: expected numbers from -1 to 1"),
@@ -161,6 +162,8 @@ TABLE = [
     *(("cpu", lambda b, net, call=call: call(), message) for call, message in REFUSED_CHOICES),
     *(("cpu", call, r"labels: .*expected float32 of shape \(5, 2\)") for call in NO_TARGETS),
     ("cuda-emulated", lambda b, net: b.load(LINEAR), "loss huber: the backend"),
+    ("cuda-emulated", lambda b, net: b.store(net, Network((4, 2))), r"a network of \(4, 2\)"),
+    ("cuda-emulated", deform(out=IMAGES.copy()), "out: ndarray, expected an array on the device"),
     *((name, call, "images: expected compressed") for name in SIMD for call in BROKEN_ROWS),
     ("cuda-emulated", deform_in_place, "out: expected memory that the images do not use"),
 ]

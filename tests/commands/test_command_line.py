@@ -14,6 +14,7 @@ import mlpcore
 import pages
 import pictures
 from mlpcore import InputError, backends
+from mlpcore.__main__ import COMMANDS
 from mlpcore.commands import options
 from mlpcore.commands.options import command_text, run_tool
 
@@ -48,6 +49,11 @@ def test_a_command_loads_what_it_needs(made_here, argv):
     result = python(code + f"print(*{HEAVY} & set(sys.modules)); sys.exit(status)")
     assert result.returncode == 0
     assert set(result.stdout.decode().splitlines()[-1].split()) == LOADED[argv]
+
+
+def test_help_lists_the_commands(call):
+    assert set(COMMANDS) <= set(call().split())
+    assert call() == call("--help") == call("-h")
 
 
 def test_version(call):

@@ -25,7 +25,10 @@ C = (
 REFUSED = [
     ("trian", "--help or --version; did you mean train?"),
     ("\x1b]0;title\x07", r"'\x1b]0;title\x07': expected"),
+    ("trian --epochs 9", "'trian' before '--epochs': expected train, committee"),
     # train
+    ("train --lr fast", "'fast', expected a number"),
+    ("train --resume none", "none does not exist: expected the folder of a run"),
     ("train --arch 3\n4", "3\\n4"),
     (f"train --arch {'1,' * 100}1", "101 hidden layers: expected at most 100"),
     ("train --seed 1_0", "'1_0', expected a whole number"),

@@ -250,6 +250,7 @@ def test_held_out_samples_are_not_trained_on_have_all_classes_and_count_by_their
     assert sorted(np.bincount(held_out.targets)) == [15, 15, 16]
     for part in (kept, held_out):
         places = part.weights.astype(int)
+        assert (np.diff(places) > 0).all()
         assert np.array_equal(part.inputs, X[places]) and np.array_equal(part.targets, Y[places])
     assert not np.array_equal(held_out.weights, Samples(X, Y, weights).split(0.2, 6)[1].weights)
     assert sorted(Samples(X, Y, None).split(0.001, 5)[1].targets) == [0, 1, 2]

@@ -164,7 +164,7 @@ class Oracle:
 @pytest.mark.parametrize(
     "kind, settings",
     [
-        (StreamMLPClassifier, {"classes": range(4)}),
+        (StreamMLPClassifier, {"classes": range(4), "class_weight": {1: 0.5}}),
         (StreamMLPClassifier, {"classes": range(4), "class_weight": "balanced"}),
         (StreamMLPRegressor, {}),
     ],
@@ -191,8 +191,10 @@ def test_it_learns_as_a_program_in_float64(kind, settings, hidden, rate, steps):
         w = float(rng.choice([0, 0.5, 1, 30], p=[0.3, 0.3, 0.39, 0.01]))
         model.learn_one(x, y, w)
         seen[y] += 1
-        balance = seen.sum() / (np.sum(seen > 0) * seen[y]) if "class_weight" in settings else 1
-        oracle.learn(x, y, w * balance)
+        balance = seen.sum() / (np.sum(seen > 0) * seen[y])
+        factors = settings.get("class_weight", {})
+        factor = balance if factors == "balanced" else factors.get(y, 1)
+        oracle.learn(x, y, w * factor)
 
 
 def test_before_the_first_sample_nothing_or_the_declared_labels_are_known():
