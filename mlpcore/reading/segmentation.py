@@ -68,10 +68,6 @@ CUT, CUT_SLOPE = -1.0, 6.0
 USUAL_WIDTH, WIDTH_DEVIATION = 0.5, 0.3
 USUAL_HEIGHT, HEIGHT_DEVIATION = 0.7, 0.1
 
-#: By how much the digits of MNIST lean, as the change of x with y, and how many digits must lean
-#: together for half of what they lean more to be taken away.
-MNIST_SLANT, FEW = -0.135, 2
-
 
 class Segment(NamedTuple):
     """The parts from `first` to before `end` of a field, as one digit.
@@ -154,18 +150,16 @@ def number_field(
     parts, part_of_pixel = _parts(upright, groups_there[y, x], len(groups), height)
     numbers = np.zeros(groups_there.shape, np.int16)  # of parts, from 1
     numbers[y, x] = 1 + part_of_pixel
-    lean = len(groups) / (len(groups) + FEW) * (slant - MNIST_SLANT)
-    straight = ink._replace(values=_sheared(ink.values[box.slices], lean))
-    straight_numbers = _sheared(numbers, lean)
+    inked = ink._replace(values=ink.values[box.slices])
     segments = []
     for first in range(len(parts)):
         for end in range(first + 1, min(first + MAX_PARTS, len(parts)) + 1):
             width = max(each.end for each in parts[first:end]) - parts[first].begin
             if width > WIDEST * height and end > first + 1:
                 break
-            glyph = to_glyph(straight, (straight_numbers > first) & (straight_numbers <= end))
+            mask = (numbers > first) & (numbers <= end)
+            glyph = to_glyph(inked, mask)
             if glyph is not None:
-                mask = (numbers > first) & (numbers <= end)
                 left, top, *size = cv2.boundingRect(mask.astype(np.uint8))
                 glyph = glyph._replace(box=Box.of_size(box.left + left, box.top + top, *size))
                 prior = _prior(parts[first:end], width / height, glyph.box.height / height)
@@ -240,15 +234,6 @@ def marks_of_line(
         if common < 0.5 * box.width or (mark in ".," and box.top >= upper + UNDER * height):
             found[k] = mark
     return found
-
-
-def _sheared(image: AnyArray, lean: float) -> AnyArray:
-    """An image (h, w) whose strokes lean less, by a change of x with y."""
-    height, width = image.shape
-    margin = int(np.ceil(abs(lean) * height / 2))
-    matrix = np.array([[1, -lean, margin + lean * height / 2], [0, 1, 0]])
-    kind = cv2.INTER_LINEAR if image.dtype == np.uint8 else cv2.INTER_NEAREST
-    return cv2.warpAffine(image, matrix, (width + 2 * margin, height), flags=kind)
 
 
 def _slant(components: Components, groups: Sequence[Sequence[int]]) -> float:
