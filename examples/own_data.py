@@ -46,9 +46,8 @@ def main(epochs: int = 8) -> None:
         file = Path(folder, "digits.npz")  # for mlpcore train --data digits.npz
         np.savez(file, X=X, y=y)
         data = dataset.load(file)
-    print(
-        f"{data.name}: {len(data.train_labels)} for training, {len(data.test_labels)} for the test"
-    )
+    n, n_test = len(data.train_labels), len(data.test_labels)
+    print(f"{data.name}: {n} for training, {n_test} for the test")
     print(f"classes: {', '.join(data.classes)}")
 
 

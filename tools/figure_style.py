@@ -17,7 +17,6 @@ def apply(gallery_conf: object = None, script: object = None) -> None:
             "axes.prop_cycle": cycler(color=[BLUE, RED, GREEN, ORANGE, PURPLE, GREY]),
             "axes.spines.top": False,
             "axes.spines.right": False,
-            "axes.grid": False,
             "axes.titlesize": "medium",
             "axes.titlelocation": "left",
             "figure.constrained_layout.use": True,

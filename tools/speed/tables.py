@@ -12,8 +12,7 @@ from speed.measure import BASE, Report, Row
 EXPLANATION = (
     "Time: of a sample or an image, the median of the repeats; spread: the fastest and slowest.",
     "x scalar: times as fast as plain C on one thread; x ours: times as long as our fastest.",
-    "Error: greatest difference from the float64 oracle, relative to the result, or to what "
-    "training has changed.",
+    "Error: greatest difference from the float64 oracle, relative to the result or the change.",
 )
 
 
@@ -45,13 +44,9 @@ def head(machine: Mapping[str, str]) -> str:
 
 def find(report: Report, network: str, routine: str, by: tuple[str, int] | None) -> Row | None:
     """The row of a backend and its threads, or of our fastest; None without a time."""
-    ours = (
-        row
-        for row in report.rows
-        if (row.network, row.routine, row.peer) == (network, routine, False)
-        and row.timing
-        and by in (None, (row.name, row.threads))
-    )
+    of = network, routine, False
+    ours = [row for row in report.rows if (row.network, row.routine, row.peer) == of and row.timing]
+    ours = [row for row in ours if by in (None, (row.name, row.threads))]
     return min(ours, key=lambda row: row.seconds, default=None)
 
 

@@ -144,8 +144,7 @@ def tables(outcome: Outcome, errors: Sequence[float]) -> list[str]:
         "Time: deformation and training from the first sample on, without loading, imports, "
         "initial weights and the evaluations of the test error; the least over budgets of epochs, "
         "each a run of its own whose learning rate falls to its end. The ratio is to our fastest: "
-        "more than 1 is slower. The error is that after the last epoch; another seed has another. "
-        f"Threads: {outcome.threads}.",
+        f"more than 1 is slower. The error is that of the last epoch. Threads: {outcome.threads}.",
     )
     enter = (
         "The same runs once more, each a process of its own, from Enter to the prompt. Ours is "
@@ -153,14 +152,11 @@ def tables(outcome: Outcome, errors: Sequence[float]) -> list[str]:
     )
     title = f"{outcome.data}, {format_layer_sizes(outcome.layer_sizes)}"
     alone = [replace(run, seconds=run.alone) for run in outcome.runs if run.alone is not None]
+    trained, entered = (rows_of(outcome, runs, errors) for runs in (outcome.runs, alone))
     return [
         head(outcome.machine),
-        table(
-            f"{title}: time to a test error", rows_of(outcome, outcome.runs, errors), notes, left=2
-        ),
-        table(
-            f"{title}: from Enter to a test error", rows_of(outcome, alone, errors), enter, left=2
-        ),
+        table(f"{title}: time to a test error", trained, notes, left=2),
+        table(f"{title}: from Enter to a test error", entered, enter, left=2),
     ]
 
 
