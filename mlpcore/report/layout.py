@@ -67,9 +67,9 @@ def new_page(
 ) -> Figure:
     """A new figure: a title and lines of text, and below them room of a height for `subplots`.
 
-    So much on each side of them is for their labels: Matplotlib's layouts, which measure labels,
-    take a quarter of the time of drawing. A name of data may hold any characters, which are no
-    formulas.
+    The labels of the subplots get `left`, `right`, `top` and `bottom` of it: the layouts of
+    Matplotlib, which measure labels, take a quarter of the time of drawing. Names of data may hold
+    any characters, so no text is read as a formula.
     """
     from matplotlib.figure import Figure
 
@@ -77,9 +77,12 @@ def new_page(
     whole = height + LINE * len(texts) + MARGIN
     figure = Figure(figsize=(WIDTH, whole), dpi=DPI)
     figure.subplots_adjust(
-        (MARGIN + left) / WIDTH, bottom / whole, 1 - (MARGIN + right) / WIDTH,
-        (height - top) / whole, hspace=0.1,
-    )  # fmt: skip
+        left=(MARGIN + left) / WIDTH,
+        right=1 - (MARGIN + right) / WIDTH,
+        bottom=bottom / whole,
+        top=(height - top) / whole,
+        hspace=0.1,
+    )
     for k, (size, weight, text) in enumerate(texts):
         y = 1 - (LINE * k + MARGIN - LINE / 2) / whole
         figure.text(
