@@ -156,9 +156,10 @@ class Dataset:
             in their order, and `classes` keeps them.
         value_range : tuple of float, optional
             The values that become -1, the background, and 1. By default 0 and 255 for uint8, as
-            in IDX files, and 0 and 1 for bool; the ends for floats within 0 ... 1 or -1 ... 1; for
-            other numbers the least of `X`, or 0 if that is less, and the greatest. Values beyond,
-            but not by as much as the range is wide, become less than -1 or more than 1.
+            in IDX files, or 0 and the greatest of `X` if that is below 128; 0 and 1 for bool; the
+            ends for floats within 0 ... 1 or -1 ... 1; for other numbers the least of `X`, or 0 if
+            that is less, and the greatest. Values beyond, but not by as much as the range is wide,
+            become less than -1 or more than 1.
         test_size, seed : float, int
             Without `X_test` and `y_test`, this share of the images of each class is the test set,
             and the seed decides which.

@@ -23,6 +23,9 @@ InputRange: TypeAlias = Literal["signed", "unit"]
 #: The values of bytes, which become the two ends of a range.
 BYTES = 0.0, 255.0
 
+#: So many images are looked at together for the greatest value.
+SCANNED = 4096
+
 BACKGROUNDS = {"signed": -1.0, "unit": 0.0}
 """What a pixel of value 0 becomes in each range. White becomes 1."""
 
@@ -163,11 +166,17 @@ class PixelSpec(Record, frozen=True):
 def range_of(images: AnyArray, name: str) -> tuple[float, float]:
     """Return the values that become -1 and 1, for images of which nobody has said it.
 
-    uint8 has 0 ... 255, as in IDX files, and bool has 0 ... 1. Floats within 0 ... 1 or -1 ... 1
-    have that range. Others have the least value, or 0 if that is less, and the greatest.
+    uint8 has 0 ... 255, as in IDX files, or, if no value reaches half of that, 0 ... the greatest,
+    as for tables of 0 and 1. bool has 0 ... 1. Floats within 0 ... 1 or -1 ... 1 have that range.
+    Others have the least value, or 0 if that is less, and the greatest.
     """
     if images.dtype == np.uint8:
-        return BYTES
+        greatest = 0
+        for begin in range(0, len(images), SCANNED):  # most data need only the first
+            greatest = max(greatest, np.max(images[begin : begin + SCANNED]).item())
+            if greatest > BYTES[1] / 2:
+                return BYTES
+        return (0.0, float(greatest)) if greatest else BYTES
     low, high = images.min().item(), images.max().item()
     if images.dtype.kind == "b":
         return 0.0, 1.0

@@ -126,7 +126,11 @@ class OnlineMLPRegressor(RegressorMixin, OnlineMLP):  # type: ignore[misc]
         first = not hasattr(self, "_network")
         numbers = self._columns(targets if first else real_array("y", targets), first)
         weights = weights_of(sample_weight, None, targets, targets)
-        known = Moments(numbers[0], np.zeros(1 + 2 * numbers.shape[1])) if first else self._moments
+        if first:
+            origin = numbers[0 if weights is None else np.argmax(weights > 0)]
+            known = Moments(origin, np.zeros(1 + 2 * numbers.shape[1]))
+        else:
+            known = self._moments
         standardised, after = known.after(numbers, weights)
         return Samples(inputs, standardised.astype(np.float32), weights, after)
 

@@ -78,7 +78,7 @@ class _StreamMLP:
             The label, any hashable object but None; of a regressor the number.
         w
             A factor of the learning rate, 0 or more. One that would make the step unstable is
-            lowered to what is stable.
+            lowered to what is stable. With 0, only the sample's names and label become known.
 
         Raises
         ------

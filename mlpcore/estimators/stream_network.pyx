@@ -358,6 +358,9 @@ cdef class StreamNetwork:
             return False
         if len(features.new) or features.end > model.n_in:
             return False
+        if weight == 0.0:  # which moves no scale either
+            loss[0] = 0.0
+            return True
         self._write(sample, True)
         if self.numeric:
             known = model.known(model.n_in)

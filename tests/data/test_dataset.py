@@ -218,6 +218,15 @@ def test_other_numbers_have_the_range_of_the_training_images(convert, value_rang
         assert_same(data, as_bytes)
 
 
+def test_bytes_below_half_have_their_own_range():
+    levels = (X // 16).astype(np.uint8), Y, (X_TEST // 16).astype(np.uint8), Y_TEST
+    levels[0][-1, 0, 0] = 15
+    data = Dataset.from_arrays(*levels)
+    assert data.pixels.value_range == (0, 15)
+    assert_same(data, Dataset.from_arrays(levels[0] * 1.0, Y, levels[2] * 1.0, Y_TEST))
+    assert Dataset.from_arrays(0 * levels[0], *levels[1:]).pixels.value_range == (0, 255)
+
+
 def test_rows_and_a_range_that_is_given(tmp_path):
     rows, test_rows = (x[:, :, :4].reshape(len(x), 16) for x in (X, X_TEST))
     squares = Dataset.from_arrays(rows, Y, test_rows, Y_TEST)
@@ -256,13 +265,13 @@ def test_labels_of_any_type(names):
 def test_a_drawn_test_set():
     """It has its share of each class, to the nearest; the rest is for training."""
     labels = np.repeat([0, 1, 3], [20, 9, 1])
-    images = np.repeat(np.arange(30, dtype=np.uint8), 9).reshape(-1, 3, 3)
+    images = np.repeat(np.arange(226, 256, dtype=np.uint8), 9).reshape(-1, 3, 3)
     data, again, other = (
         Dataset.from_arrays(images, labels, test_size=0.6, seed=seed) for seed in (4, 4, 5)
     )
     assert_same(again, data)
     assert np.any(other.test_images != data.test_images)
-    train, test = (np.rint((x[:, 0, 0] + 1) * 127.5).astype(int) for x in sets(data)[::2])
+    train, test = (np.rint((x[:, 0, 0] + 1) * 127.5).astype(int) - 226 for x in sets(data)[::2])
     assert sorted([*train, *test]) == list(range(30))
     assert labels[test].tolist() == [data.classes[k] for k in data.test_labels]
     assert np.bincount(labels[test]).tolist() == [12, 5]  # round(0.6), but never all

@@ -57,6 +57,13 @@ def test_moments_are_those_of_all_targets_so_far():
     assert not standardised[0].any() and not standardised[:, 2].any()
 
 
+def test_a_target_of_weight_0_counts_for_nothing():
+    with_it, without = make_mlp(), make_mlp().partial_fit(X, Y[:, 0])
+    weights = np.append(0.0, np.ones(len(X)))
+    with_it.partial_fit(np.vstack([X[:1], X]), np.append(1e9, Y[:, 0]), sample_weight=weights)
+    np.testing.assert_allclose(with_it.predict(X), without.predict(X), rtol=1e-5, atol=1e-6)
+
+
 def test_far_samples_make_no_step_unstable():
     """One in a hundred is a thousand times as far: their steps are shortened."""
     far = X.copy()

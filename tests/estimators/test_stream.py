@@ -188,8 +188,10 @@ def test_it_learns_as_a_program_in_float64(kind, settings, hidden, rate, steps):
             found = [*model.predict_proba_one(x).values()] if labels else model.predict_one(x)
             np.testing.assert_allclose(found, oracle.predict(x), rtol=0, atol=1e-5)
         # With the last weight a step would be unstable, so it is lowered.
-        w = float(rng.choice([0, 0.5, 1, 30], p=[0.3, 0.3, 0.39, 0.01]))
+        w = float(rng.choice([0, 0.5, 1, 30], p=[0.3, 0.3, 0.39, 0.01])) if step else 1.0
         model.learn_one(x, y, w)
+        if w == 0:
+            continue
         seen[y] += 1
         balance = seen.sum() / (np.sum(seen > 0) * seen[y])
         factors = settings.get("class_weight", {})
@@ -227,6 +229,17 @@ def test_new_names_and_labels_leave_the_other_weights():
     assert model.classes_[-1] == "new"
     for now, before in zip(weights(), grown):
         assert np.array_equal(now[: len(before)], before)
+
+
+def test_a_sample_of_weight_0_moves_no_scale():
+    for make, answers in ((StreamMLPClassifier, "ab"), (StreamMLPRegressor, (1.0, -2.0))):
+        model, other = make(seed=0), make(seed=0)
+        for i, x in enumerate(np.random.default_rng(0).normal(size=(50, 3))):
+            model.learn_one(1e6 * x, 1e6 if make is StreamMLPRegressor else "a", w=0)
+            for each in (model, other):
+                each.learn_one(x, answers[i % 2])
+        answer = "predict_one" if make is StreamMLPRegressor else "predict_proba_one"
+        assert getattr(model, answer)(x) == getattr(other, answer)(x)
 
 
 def test_a_name_learnt_late_counts():
