@@ -101,7 +101,7 @@ class _StreamMLP:
 
     def _weight(self, y: Any, w: float) -> float:
         """The weight of a sample."""
-        if w != 1.0:
+        if type(w) is not float or w != 1.0:
             _check_weight("w", w)
         return w
 

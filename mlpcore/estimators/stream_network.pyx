@@ -536,7 +536,11 @@ cdef class StreamNetwork:
                 return
         except TypeError:
             raise InputError(f"y {brief(y)}: expected a hashable label") from None
-        if y is None or y != y:
+        try:
+            missing = y is None or bool(y != y)
+        except TypeError:  # of pandas.NA
+            missing = True
+        if missing:
             raise InputError(f"y {y}: expected a label")
         if len(known) == N_LABELS:
             raise InputError(f"y {brief(y)}: expected at most {N_LABELS} different labels")

@@ -187,7 +187,16 @@ def test_calls(call, words, recwarn):
 ROW = [1.0, -2.0, 0.5, 3.0, 1.0]
 NAMED = {f"n{k}": value for k, value in enumerate(ROW)}
 
+
+class NA:
+    """As pandas.NA, of which nobody knows what it differs from."""
+
+    def __ne__(self, other):
+        raise TypeError("boolean value of NA is ambiguous")
+
+
 NO_NUMBERS = 10**400, "1", None, [1], np.ma.masked, np.complex64(1), np.array(1j)
+NO_WEIGHTS = -1, math.nan, math.inf, 1e39, "1", None, np.ones(1)
 NO_ROWS = "12345", b"12345", {*ROW, 7.0}, [1, 2, 3, 4, "5"], [None] * 5, np.ones(5) * 1j
 
 #: Samples, labels and weights that a classifier for streams refuses, which learns such samples.
@@ -200,9 +209,8 @@ SAMPLES = [
     (NAMED, ROW, {}, "dictionary"),
     (NAMED, None, {}, "dictionary"),
     (NAMED, NAMED, {"y": ["a"]}, "hashable"),
-    (NAMED, NAMED, {"y": None}, "label"),
-    (NAMED, NAMED, {"y": math.nan}, "label"),
-    *((NAMED, NAMED, {"w": bad}, "w .*") for bad in (-1, math.nan, math.inf, 1e39, "1", None)),
+    *((NAMED, NAMED, {"y": missing}, "label") for missing in (None, math.nan, NA())),
+    *((NAMED, NAMED, {"w": bad}, "w .*") for bad in NO_WEIGHTS),
     *((ROW, bad, {}, "of|array") for bad in ([1, 2], np.ones((1, 5)), np.ones(()), {"n0": 1})),
     *((ROW, bad, {}, "numbers") for bad in NO_ROWS),
     (ROW, np.ma.masked_less(ROW, 0), {}, "masked"),
