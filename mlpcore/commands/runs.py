@@ -5,10 +5,7 @@ Here signals become stops, and results become lines, a report and an exit status
 
 from __future__ import annotations
 
-import contextlib
 import functools
-import importlib
-import threading
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -28,34 +25,13 @@ from mlpcore.report.tables import text_table
 from mlpcore.stopping import stopping
 from mlpcore.store.run_folder import LAST, Run
 from mlpcore.store.trained import TrainedNetwork
-from mlpcore.training.trainer import Diverged, Observer, Trainer
+from mlpcore.training.trainer import Diverged, Trainer
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 #: The file in the folder of a finished run, or committee, that shows its result.
 REPORT = "report.md"
-
-
-class _Imports(Observer):
-    """Imports what shows the result, in a thread beside the last epoch's evaluation.
-
-    That takes 0.3 s on one core, and evaluation leaves it to whichever core is free.
-    """
-
-    begun = False
-
-    def on_progress(self, trainer: Trainer, phase: str, done: int, total: int) -> None:
-        """Begins when the first image is evaluated."""
-        is_last = trainer.state.epoch + 1 == trainer.config.epochs
-        if phase == "evaluating" and is_last and not self.begun:
-            self.begun = True
-            threading.Thread(target=self._import).start()
-
-    def _import(self) -> None:
-        with contextlib.suppress(Exception):  # whoever needs them says it
-            for name in ("tabulate", "matplotlib.figure", "matplotlib.backends.backend_agg"):
-                importlib.import_module(name)
 
 
 def train(run: Run, trainer: Trainer, data: Dataset, console: Console, command: str) -> int:
@@ -66,7 +42,7 @@ def train(run: Run, trainer: Trainer, data: Dataset, console: Console, command: 
     else 0. An InputError is raised when the folder cannot be written, or training fails.
     """
     _describe(run, trainer, data, console)
-    trainer.observers += (run, console, _Imports())
+    trainer.observers += (run, console)
     # A signal only sets a flag: no number of signals interrupts the saving.
     with stopping(trainer.request_stop) as signals:
         try:

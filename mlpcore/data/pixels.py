@@ -23,7 +23,7 @@ InputRange: TypeAlias = Literal["signed", "unit"]
 #: The values of bytes, which become the two ends of a range.
 BYTES = 0.0, 255.0
 
-#: So many images are looked at together for the greatest value.
+#: This many images are searched at a time for the greatest value.
 SCANNED = 4096
 
 BACKGROUNDS = {"signed": -1.0, "unit": 0.0}

@@ -21,8 +21,8 @@ from mlpcore.typing import BoolArray, Float32Array, Float64Array
 
 REJECTOR_FILE = Path(__file__).resolve().parents[1] / "pretrained" / "rejector.safetensors"
 
-#: The share of the network in `with_opinion`, and the least probability that counts there, for
-#: those who have never seen what is no digit, too.
+#: In `with_opinion`, the weight of this network, the least probability that counts, and that of no
+#: digit by the other network, which has only seen digits.
 SHARE, LEAST, UNSEEN = 0.3, 1e-4, 0.01
 
 
@@ -49,9 +49,9 @@ def doubtful(images: Float32Array, backend: Backend) -> BoolArray:
 def with_opinion(
     probabilities: Float64Array, images: Float32Array, backend: Backend
 ) -> Float64Array:
-    """Probabilities (n, 11) of the digits and of none, by those (n, 10) of a network and this one.
+    """Pools another network's probabilities (n, 10) with this one's: (n, 11), the last of no digit.
 
-    They are the normalised geometric mean, weighted by `SHARE` (logarithmic opinion pool).
+    The pool is the weighted geometric mean, normalised (logarithmic opinion pool).
     """
     own = np.pad(probabilities, ((0, 0), (0, 1)), constant_values=UNSEEN)
     opinions = np.maximum(own, LEAST), np.maximum(_opinion(images, backend), LEAST)

@@ -165,7 +165,7 @@ def _in_doubt(line: list[ReadDigit]) -> list[ReadDigit]:
 def _judged(pixels: AnyArray, classifier: TrainedClassifier) -> tuple[Float64Array, Float64Array]:
     """The probabilities (n, n_classes) of the classes of candidates (n, 28, 28), and the doubt.
 
-    A candidate is no digit by what their sum lacks of 1.
+    What the sum of a row lacks of 1 is the probability of no digit.
     """
     images = MNIST_PIXELS.to_images(pixels)
     probabilities = classifier.to_probabilities(classifier.outputs_of_digits(images))

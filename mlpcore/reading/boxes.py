@@ -32,8 +32,8 @@ SMALL = 0.1
 #: What covers less than this share of a known box is a part of it.
 WHOLE = 0.75
 
-#: Parts of a box are as far apart as a line is thick, and their sides as far off, as a share of its
-#: side. Boxes are as large as each other if their sides differ by less than the second share.
+#: The parts of a box are at most so far apart, as a line is thick, and their sides at most so far
+#: off, as a share of its side. Boxes of one size differ by less than the second share in each side.
 PARTED, AS_LARGE = 0.15, 0.1
 
 #: Ink is in a box if it reaches beyond by less than this share of a side. That is found out where
@@ -174,15 +174,10 @@ def _joined(boxes: AnyArray) -> AnyArray:
 
     Neighbours are joined where more boxes are as large as both together than as either of them.
     """
+    if not len(boxes):
+        return boxes
     for axis in (0, 1):
-        if not len(boxes):
-            break
-        sizes = KDTree(np.log(boxes[:, 2:] - boxes[:, :2]))
-
-        def n_alike(some: AnyArray, sizes: KDTree = sizes) -> AnyArray:
-            size = np.log(some[:, 2:] - some[:, :2])
-            return sizes.query_ball_point(size, AS_LARGE, np.inf, return_length=True)
-
+        sizes = KDTree(_size(boxes))
         middles = (boxes[:, :2] + boxes[:, 2:]) / 2
         begin, end = middles.copy(), middles.copy()
         begin[:, axis], end[:, axis] = boxes[:, axis], boxes[:, 2 + axis]
@@ -195,12 +190,21 @@ def _joined(boxes: AnyArray) -> AnyArray:
         off = np.maximum(off, np.abs(others[:, axis] - boxes[:, 2 + axis]))
         near = off <= PARTED * np.min(both[:, 2:] - both[:, :2], axis=1)
         own = np.flatnonzero(near)
-        most = n_alike(both[own])
-        own = own[most > np.maximum(n_alike(boxes[own]), n_alike(others[own]))]
+        one, other, whole = (
+            sizes.query_ball_point(_size(each[own]), AS_LARGE, np.inf, return_length=True)
+            for each in (boxes, others, both)
+        )
+        own = own[whole > np.maximum(one, other)]
         own = own[~np.isin(own, after[own])]  # of three parts, two are joined
         boxes[own] = both[own]
         boxes = np.delete(boxes, after[own], axis=0)
     return boxes
+
+
+def _size(boxes: AnyArray) -> Float64Array:
+    """The logarithms (n, 2) of the width and the height of boxes."""
+    result: Float64Array = np.log(boxes[:, 2:] - boxes[:, :2])
+    return result
 
 
 def _combs_alone(ink: Ink, is_pale: bool) -> AnyArray:
