@@ -7,14 +7,7 @@ from scipy.sparse import csr_matrix
 from mlpcore import InputError, Network, backends
 from mlpcore.backends.simd import SCHEDULES
 from mlpcore.deformation import DeformationParameters, deform_selected
-from oracle import bits, trained, training_set, uniform
-
-
-def misaligned(array):
-    """A copy that starts one byte after a multiple of four."""
-    result = np.zeros(array.nbytes + 1, np.uint8)[1:].view(array.dtype).reshape(array.shape)
-    result[...] = array
-    return result
+from oracle import bits, misaligned, trained, training_set, uniform
 
 
 @pytest.mark.parametrize("name, schedule", [("reference", None), *(("cpu", s) for s in SCHEDULES)])

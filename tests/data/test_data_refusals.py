@@ -26,7 +26,6 @@ DIGITS = dataset.load(name="digits")
 IMAGES = DIGITS.train_images[:2]
 RECORD = msgspec.to_builtins(DataSummary.of(DIGITS))
 BIT = (X_TEST.max() == X_TEST).astype(np.int64)
-LARGE = np.arange(3, dtype=np.uint64) + 2**53
 OBJECTS = np.array([1, "a"], object)
 NO_TEST = {"X_test": None, "y_test": None}
 

@@ -39,6 +39,7 @@ PARTS = ("train", X, Y), ("test", X_TEST, Y_TEST)
 
 
 def idx_set(folder, *, begin="", test="t10k", end="", stem="-idx", upright=True, content=idx_bytes):
+    folder.mkdir(parents=True, exist_ok=True)
     for file, array in zip(FILES, FOUR):
         name, kind = begin + file.replace("t10k", test).replace("-idx", stem) + end, array.ndim
         whole = content(array if upright or kind == 1 else array.swapaxes(1, 2))
@@ -61,9 +62,10 @@ def npz(folder):
     return folder / "set.npz"
 
 
-def npy(folder):
-    for key, array in zip(KERAS, FOUR):
-        np.save(folder / f"{key}.npy", array)
+def npy(folder, shape=(-1, 7, 7), n=4):
+    """Files of the first n arrays, with the images in a shape."""
+    for key, array in zip(KERAS[:n], FOUR):
+        np.save(folder / f"{key}.npy", array if array.ndim == 1 else array.reshape(shape))
     return folder
 
 
@@ -83,12 +85,6 @@ def zipped_csv(folder):
         each.with_name(f"{each.name}.gz").write_bytes(zipped(each.read_bytes()))
         each.unlink()
     return path.with_name(f"{path.name}.gz")
-
-
-def torchvision_root(folder):
-    (folder / "MNIST" / "raw").mkdir(parents=True)
-    idx_set(folder / "MNIST" / "raw")
-    return folder
 
 
 def pictures(folder, invert=np.asarray):
@@ -116,7 +112,7 @@ FORMATS = {
     "CSV with columns that have numbers": lambda folder: csv(folder, head=range(50)),
     "gzipped CSV": zipped_csv,
     "CSV in a folder": lambda folder: csv(folder).parent,
-    "torchvision's root": torchvision_root,
+    "torchvision's root": lambda folder: idx_set(folder / "MNIST" / "raw").parents[1],
     "CSV with semicolons": lambda folder: csv(folder, delimiter=";"),
     "CSV of EMNIST": lambda folder: csv(folder, begin="emnist", upright=False),
     "dark pictures": pictures,

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from test_formats import FORMATS, FOUR, KERAS, idx_set
+from test_formats import FORMATS, FOUR, idx_set, npy
 
 from emulated import emulated_backend, needs_emulation
 from mlpcore import Dataset, Trainer, backends
@@ -17,13 +17,6 @@ from mlpcore.data.idx import FILES
 from mlpcore.data.on_disk import BytesOnDisk
 from mlpcore.data.summary import DataSummary
 from small_runs import make_config, refusal, same_weights
-
-
-def npy(folder, shape=(-1, 7, 7), n=4):
-    for name, array in zip(KERAS[:n], FOUR):
-        np.save(folder / name, array if array.ndim == 1 else array.reshape(shape))
-    return folder
-
 
 KINDS = {
     **{name: FORMATS[name] for name in ("IDX", "EMNIST")},

@@ -1,13 +1,17 @@
-"""Properties of the classifier and the regressor alike, of arrays and of sparse matrices."""
+"""Properties of all estimators, and of the classifier and the regressor for any matrix."""
 
 import copy
 import pickle
+import pickletools
+import subprocess
+import sys
 from itertools import pairwise
 
 import numpy as np
 import pytest
 from scipy import sparse
 
+import mlpcore
 from mlpcore import OnlineMLPClassifier, OnlineMLPRegressor
 from small_classifiers import SHORT
 from small_runs import same_weights
@@ -42,6 +46,35 @@ def answers(mlp, rows):
     if isinstance(mlp, OnlineMLPClassifier):
         return mlp.predict_proba(rows)
     return mlp.predict(rows) / NUMBERS.std(axis=0)
+
+
+def test_importing_mlpcore_loads_no_heavy_library_and_starts_no_thread(tmp_path):
+    """Nor does a folder of the same name hide it, as the one above a clone does: without a file."""
+    (tmp_path / "mlpcore").mkdir()
+    code = (
+        "import sys, threading, mlpcore, mlpcore.backends;"
+        "assert threading.active_count() == 1;"
+        "assert not {'sklearn', 'matplotlib', 'pooch', 'cuda'} & set(sys.modules);"
+        "mlpcore.OnlineMLPClassifier"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True, cwd=tmp_path)
+
+
+ESTIMATORS = "ElasticDeformer", "OnlineMLPClassifier", "OnlineMLPRegressor"
+ESTIMATORS += "StreamMLPClassifier", "StreamMLPRegressor"
+
+
+@pytest.mark.parametrize("name", ESTIMATORS)
+def test_pickles_do_not_name_the_module_and_dask_tells_what_was_learnt(name):
+    """Otherwise Dask would take the predictions of one for those of another."""
+    estimator = getattr(mlpcore, name)
+    texts = {argument for _, argument, _ in pickletools.genops(pickle.dumps(estimator()))}
+    assert "mlpcore" in texts
+    assert estimator.__init__.__module__ not in texts
+    tokenize = pytest.importorskip("dask.base").tokenize
+    fitted = estimator()
+    fitted.learnt_ = 3
+    assert tokenize(fitted) != tokenize(estimator())
 
 
 @EACH
@@ -101,3 +134,20 @@ def test_the_network_is_that_of_the_best_epoch(kind, y, first):
     assert len(scores) - 1 - best == 4
     again = make_mlp(kind, **stops | {"max_iter": best + 1}).fit(X, y)
     assert same_weights(mlp.network_, again.network_)
+
+
+def test_a_sparse_matrix_is_summed_up_and_left_as_it_is():
+    twice = sparse.csr_matrix((np.ones(4, np.float32), [3, 1, 1, 0], [0, 3, 4]), shape=(2, 5))
+    mlp = make_mlp(OnlineMLPClassifier).fit(twice, [0, 1])
+    assert np.array_equal(mlp.predict_proba(twice), mlp.predict_proba(twice.toarray()))
+    assert not twice.has_canonical_format and twice.nnz == 4
+
+
+def test_wide_sparse_rows_fit_into_little_memory():
+    """As an array they would take 8 GB."""
+    n, width = 2000, 1_000_000
+    indices = RNG.integers(0, 1000, (n, 20)) + np.arange(n)[:, None] % 2 * (width // 2)
+    places = indices.ravel(), np.arange(0, n * 20 + 1, 20)
+    rows = sparse.csr_array((np.ones(n * 20, np.float32), *places), shape=(n, width))
+    mlp = OnlineMLPClassifier((8,), random_state=0, max_iter=2).fit(rows, np.arange(n) % 2)
+    assert mlp.score(rows[:100], np.arange(100) % 2) > 0.9

@@ -231,17 +231,6 @@ def test_new_names_and_labels_leave_the_other_weights():
         assert np.array_equal(now[: len(before)], before)
 
 
-def test_a_sample_of_weight_0_moves_no_scale():
-    for make, answers in ((StreamMLPClassifier, "ab"), (StreamMLPRegressor, (1.0, -2.0))):
-        model, other = make(seed=0), make(seed=0)
-        for i, x in enumerate(np.random.default_rng(0).normal(size=(50, 3))):
-            model.learn_one(1e6 * x, 1e6 if make is StreamMLPRegressor else "a", w=0)
-            for each in (model, other):
-                each.learn_one(x, answers[i % 2])
-        answer = "predict_one" if make is StreamMLPRegressor else "predict_proba_one"
-        assert getattr(model, answer)(x) == getattr(other, answer)(x)
-
-
 def test_a_name_learnt_late_counts():
     model, rng = learnt(), np.random.default_rng(5)
     for x, late in zip(clouds(600, seed=4)[0], rng.integers(0, 2, 600).tolist()):
@@ -293,12 +282,7 @@ def test_nan_is_a_missing_name_and_arrays_keep_its_place():
         assert found == of_arrays.predict_proba_one(x.tolist())
 
 
-def test_weights_of_classes_and_seeds():
-    model = learnt(class_weight={"a": 0.5})
-    by_hand = StreamMLPClassifier()
-    for x, y in zip(*clouds()):
-        by_hand.learn_one(named(x), y, w=0.5 if y == "a" else 1.0)
-    assert predictions(model) == predictions(by_hand)
+def test_seeds():
     assert predictions(learnt(seed=1)) == predictions(learnt(seed=1)) != predictions(learnt())
     assert predictions(learnt(seed=None)) != predictions(learnt(seed=None))
 

@@ -13,6 +13,7 @@ from mlpcore.stopping import interrupts_kept_from_children, stopping
 #: Interrupts when a module is about to be imported, as if by chance, and swallows what that raises.
 CODE = """
 import os, runpy, signal, sys
+signal.signal(signal.SIGINT, signal.default_int_handler)  # which a shell's background job lacks
 
 class Interrupting:
     def find_spec(self, name, *args):

@@ -43,6 +43,13 @@ def uniform(seed, *shape):
     return np.random.default_rng(seed).uniform(-1, 1, shape).astype(np.float32)
 
 
+def misaligned(array):
+    """A copy that starts one byte after a multiple of four."""
+    result = np.zeros(array.nbytes + 1, np.uint8)[1:].view(array.dtype).reshape(array.shape)
+    result[...] = array
+    return result
+
+
 def on_ground(images, ground, seed):
     """Each image cut down to a stretch of its inputs, with `ground` (n,) around it, as digits are.
 

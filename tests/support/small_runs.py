@@ -11,16 +11,13 @@ from msgspec import structs
 from idx_files import write_set
 from mlpcore import Dataset, DeformationParameters, InputError, TrainingConfig, backends
 from mlpcore.data import mnist
-from mlpcore.data.idx import md5
+from mlpcore.data.idx import FILES
 from mlpcore.data.pixels import PixelSpec
 from mlpcore.store.documents import to_metadata
 from mlpcore.store.run_folder import Run
 from mlpcore.store.weights import write_network
 from mlpcore.training.state import EpochMetrics
 from mlpcore.training.trainer import Observer, Trainer
-
-#: Every backend that can run here, by its name for users.
-BACKENDS = [name for name, reason in backends.available().items() if reason is None]
 
 
 def make_pixels(n, seed, n_classes=3, height=7, width=5):
@@ -55,19 +52,8 @@ def isolate(monkeypatch, folder):
 
 def write_idx(folder, n_train=230, n_test=60):
     """The same data as IDX files."""
-    return write_arrays(folder, (*make_pixels(n_train, 0), *make_pixels(n_test, 1)))
-
-
-def write_mnist(monkeypatch, folder):
-    """The same data, which are taken for MNIST."""
-    arrays = (*make_pixels(230, 0), *make_pixels(60, 1))
-    monkeypatch.setattr(mnist, "MD5", dict(zip(mnist.MD5, map(md5, arrays))))
-    return write_arrays(folder, arrays)
-
-
-def write_arrays(folder, arrays):
-    """Training images, labels, test images and labels, as bytes, in IDX files."""
-    return write_set(folder, dict(zip(mnist.MD5, arrays)))
+    arrays = *make_pixels(n_train, 0), *make_pixels(n_test, 1)
+    return write_set(folder, dict(zip(FILES, arrays)))
 
 
 def write_weights(path, network, shape=(7, 5), pixels=None, data="letters", **seen):
