@@ -1,8 +1,9 @@
 // Fibers have stacks of their own and switch to and from the scheduler.
-//
-// On x86-64 a switch is a dozen instructions; elsewhere ucontext does it. AddressSanitizer keeps
-// track of stacks, so it is told about each switch.
+// AddressSanitizer keeps track of stacks, so it is told about each switch.
 #pragma once
+
+#include <setjmp.h>
+#include <ucontext.h>
 
 #include <cstddef>
 #include <cstdlib>
@@ -11,9 +12,6 @@
 #ifdef EMULATION_ASAN
 #include <sanitizer/common_interface_defs.h>
 #endif
-#ifndef __x86_64__
-#include <ucontext.h>
-#endif
 
 namespace emulation
 {
@@ -21,11 +19,9 @@ namespace emulation
 struct fiber {
     const void *stack = nullptr;  // lowest address
     size_t stack_bytes = 0;
-#ifdef __x86_64__
-    void *pointer = nullptr;  // stack pointer while it does not run
-#else
-    ucontext_t context;
-#endif
+    ucontext_t context;  // in which it starts
+    bool has_started = false;
+    jmp_buf place;  // where it goes on
     void *asan_stack = nullptr;
     void (*body)() = nullptr;  // what it runs next
 };
@@ -33,33 +29,6 @@ struct fiber {
 inline fiber scheduler_fiber;
 inline fiber *running;
 inline std::vector<fiber *> idle_fibers;  // which have ended a body
-
-#ifdef __x86_64__
-// Saves the registers that a function must keep, and goes on where the other stack stopped.
-extern "C" void emulation_switch(void **from, void *to);
-asm(R"(
-.text
-.globl emulation_switch
-.type emulation_switch, @function
-emulation_switch:
-    pushq %rbp
-    pushq %rbx
-    pushq %r12
-    pushq %r13
-    pushq %r14
-    pushq %r15
-    movq %rsp, (%rdi)
-    movq %rsi, %rsp
-    popq %r15
-    popq %r14
-    popq %r13
-    popq %r12
-    popq %rbx
-    popq %rbp
-    ret
-.size emulation_switch, . - emulation_switch
-)");
-#endif
 
 // Called in a fiber that goes on: learns where the scheduler's stack is.
 inline void finish_switch(fiber &to)
@@ -77,11 +46,11 @@ inline void jump(fiber &from, fiber &to)
 #ifdef EMULATION_ASAN
     __sanitizer_start_switch_fiber(&from.asan_stack, to.stack, to.stack_bytes);
 #endif
-#ifdef __x86_64__
-    emulation_switch(&from.pointer, to.pointer);
-#else
-    swapcontext(&from.context, &to.context);
-#endif
+    from.has_started = true;
+    if (_setjmp(from.place) == 0) {  // which makes no system call, as swapcontext does
+        if (to.has_started) _longjmp(to.place, 1);
+        setcontext(&to.context);
+    }
     finish_switch(from);
 }
 
@@ -113,19 +82,11 @@ inline fiber *take_fiber(void (*body)())
         made->stack_bytes = 128 * 1024;
         char *stack = static_cast<char *>(std::malloc(made->stack_bytes));
         made->stack = stack;
-#ifdef __x86_64__
-        void **top = reinterpret_cast<void **>(stack + made->stack_bytes);
-        *--top = nullptr;  // no caller, and the alignment of a call
-        *--top = reinterpret_cast<void *>(run_bodies);
-        for (int i = 0; i < 6; i++) *--top = nullptr;
-        made->pointer = top;
-#else
         getcontext(&made->context);
         made->context.uc_stack.ss_sp = stack;
         made->context.uc_stack.ss_size = made->stack_bytes;
         made->context.uc_link = nullptr;
         makecontext(&made->context, run_bodies, 0);
-#endif
         idle_fibers.push_back(made);
     }
     fiber *taken = idle_fibers.back();
