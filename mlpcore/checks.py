@@ -44,8 +44,10 @@ def convert_fields(settings: Record) -> None:
             result = msgspec.convert(_plain(value), kind)
         except msgspec.ValidationError as error:
             names = get_args(kind) if get_origin(kind) is Literal else ()
-            expected = kind.__name__ if is_record else " or ".join(names)
-            expected = expected or _in_words(str(error))
+            words = str(error)
+            for pattern, text in WORDS.items():
+                words = re.sub(pattern, text, words)
+            expected = kind.__name__ if is_record else " or ".join(names) or words
             label = name.replace("_", " ")
             raise InputError(f"{label} {brief(value)}: expected {expected}") from None
         msgspec.structs.force_setattr(settings, name, result)
@@ -65,13 +67,7 @@ WORDS = {
     r" \| null": "",
     r"\.0\b": "",
 }
-
-
-def _in_words(message: str) -> str:
-    """msgspec's message in words: ``"Expected `int` >= 1"`` is a whole number of at least 1."""
-    for pattern, text in WORDS.items():
-        message = re.sub(pattern, text, message)
-    return message
+"""msgspec's messages in words: ``"Expected `int` >= 1"`` is a whole number of at least 1."""
 
 
 @functools.cache

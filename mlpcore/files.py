@@ -208,15 +208,11 @@ def open_regular(path: StrPath) -> BufferedReader:
     Opening a pipe would wait for ever, so this does not wait, and looks at what it has opened.
     """
     with explained("read", path):
-        file = open(path, "rb", opener=_without_waiting)  # noqa: SIM115
+        file = open(path, "rb", opener=lambda p, flags: os.open(p, flags | WITHOUT_WAITING))  # noqa: SIM115
         if stat.S_ISREG(os.fstat(file.fileno()).st_mode):
             return file
         file.close()
         raise InputError(f"{shown(path)} is not a regular file")
-
-
-def _without_waiting(path: str, flags: int) -> int:
-    return os.open(path, flags | WITHOUT_WAITING)
 
 
 def is_hidden(name: str) -> bool:

@@ -171,15 +171,6 @@ class Deforming(ABC):
 
     # ---- deformation -----------------------------------------------------------------
 
-    def _taps(self, taps: ArrayLike) -> BackendArray:
-        """The weights of a one-dimensional Gaussian for each pixel of a cell, float32."""
-        weights: BackendArray = self._array("taps", taps, (None, None))
-        check_whole("number of pixels of a cell", weights.shape[0], 1, MAX_SIGMA)
-        check_whole("number of taps", weights.shape[1], 1, MAX_TAPS)
-        if isinstance(weights, np.ndarray) and not (abs(weights) <= 1).all():
-            raise InputError("taps: expected numbers from -1 to 1")
-        return weights
-
     def deform_by(
         self,
         images: Float32Array,
@@ -258,12 +249,17 @@ class Deforming(ABC):
         """See `deform` and `deform_by`. There is an image or more."""
 
     def _epoch_fields(self, taps: ArrayLike, alpha: float, seed: int, epoch: int) -> EpochFields:
-        """The fields of an epoch, checked."""
+        """The fields of an epoch, checked; `taps` are as for `fields`."""
         check_real("alpha", alpha)
         if not abs(alpha) <= MAX_ALPHA:
             limits = f"-{MAX_ALPHA:g} to {MAX_ALPHA:g}"
             raise InputError(f"alpha {alpha:g}: expected a number from {limits}")
-        return EpochFields(self._taps(taps), float(alpha), philox.split_seed(seed), epoch)
+        weights: BackendArray = self._array("taps", taps, (None, None))
+        check_whole("number of pixels of a cell", weights.shape[0], 1, MAX_SIGMA)
+        check_whole("number of taps", weights.shape[1], 1, MAX_TAPS)
+        if isinstance(weights, np.ndarray) and not (abs(weights) <= 1).all():
+            raise InputError("taps: expected numbers from -1 to 1")
+        return EpochFields(weights, float(alpha), philox.split_seed(seed), epoch)
 
     # ---- single images: their numbers in a set may be any ------------------------------
 

@@ -128,7 +128,8 @@ class PixelSpec(Record, frozen=True):
         box = images[:, self.margin : height - self.margin, self.margin : width - self.margin]
         for batch in batches(len(pixels), max(height * width, math.prod(self.pixel_shape))):
             part = np.asarray(pixels[batch])  # which may be on disk
-            box[batch] = _resize(scale(part, *self.value_range), *box.shape[1:])
+            part = scale(part, *self.value_range)
+            box[batch] = _interpolate(_interpolate(part, 1, box.shape[1]), 2, box.shape[2])
         return images
 
     def rescaling(self, other: PixelSpec) -> tuple[float, float]:
@@ -217,16 +218,6 @@ def to_range(images: Float32Array, input_range: InputRange) -> Float32Array:
     return result
 
 
-def _resize(images: Float32Array, height: int, width: int) -> Float32Array:
-    """Resize images (n, h, w) by bilinear interpolation with aligned corners.
-
-    Pixel t of a side of n_out pixels shows the source at ``t * (n_in - 1) / (n_out - 1)``.
-    Corners stay corners, and the centre stays the centre. Corners and flat areas keep their exact
-    values. No value leaves the range of its neighbours.
-    """
-    return _interpolate(_interpolate(images, 1, height), 2, width)
-
-
 def batches(n_images: int, pixels_per_image: int) -> Iterator[slice]:
     """Yield slices of `n_images`, each small enough for temporary copies."""
     step = max(1, _BATCH_PIXELS // pixels_per_image)
@@ -235,7 +226,12 @@ def batches(n_images: int, pixels_per_image: int) -> Iterator[slice]:
 
 
 def _interpolate(images: Float32Array, axis: int, n_out: int) -> Float32Array:
-    """Resize one axis of float32 images linearly; return `images` itself if the size stays."""
+    """Resize one axis of float32 images (n, h, w) linearly, with aligned corners.
+
+    Pixel t of a side of n_out pixels shows the source at ``t * (n_in - 1) / (n_out - 1)``.
+    Corners stay corners, and the centre stays the centre. Corners and flat areas keep their exact
+    values. No value leaves the range of its neighbours. `images` are returned if the size stays.
+    """
     n_in = images.shape[axis]
     if n_in == n_out:
         return images

@@ -98,7 +98,9 @@ def draw_strokes(
         ("7", _draw_seven, share),
     ):
         indices = np.flatnonzero(labels == (names.index(name) if name in names else -1))
-        drawn = _uniform(indices, seed)
+        blocks = [philox.counters(indices, block, 0, philox.STROKES) for block in range(4)]
+        words = [philox.philox4x32(block, seed) for block in blocks]
+        drawn = np.concatenate(words, axis=1) / 2.0**32  # (n, 16) in [0, 1)
         chosen = drawn[:, 0] < of_these
         found.append((draw, indices[chosen], drawn[chosen]))
     numbers = np.concatenate([indices for _, indices, _ in found])
@@ -116,15 +118,6 @@ def check_one_and_seven(classes: Sequence[Any]) -> None:
     if not {"1", "7"} <= set(names):
         found = brief(", ".join(names))
         raise InputError(f"strokes on ones and sevens of the classes {found}: expected 1 and 7")
-
-
-def _uniform(indices: AnyArray, seed: int) -> Float64Array:
-    """Random numbers (n, 16) in [0, 1) for images."""
-    words = [
-        philox.philox4x32(philox.counters(indices, block, 0, philox.STROKES), seed)
-        for block in range(4)
-    ]
-    return np.concatenate(words, axis=1) / 2.0**32
 
 
 def _between(ends: tuple[float, float], drawn: Float64Array) -> Float64Array:

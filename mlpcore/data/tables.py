@@ -81,7 +81,10 @@ def _read(path: Path, place: int | None = None) -> tuple[Part, int, int]:
                 comments=None,
                 ndmin=2,
             )
-        images = _whole(np.delete(table, place, axis=1))
+        images: AnyArray = np.delete(table, place, axis=1)
+        with np.errstate(invalid="ignore"):  # NaN, which is refused later
+            whole = images.clip(0, 255).astype(np.uint8)
+        images = whole if np.array_equal(images, whole) else images
         if not images.size:
             raise ValueError("it has no pixels")
     except (ValueError, IndexError, MemoryError, EOFError, OSError, zlib.error) as error:
@@ -154,10 +157,3 @@ def _is_number(text: str) -> bool:
     except ValueError:
         return False
     return True
-
-
-def _whole(values: AnyArray) -> AnyArray:
-    """Numbers as bytes, if they all are."""
-    with np.errstate(invalid="ignore"):  # NaN, which is refused later
-        whole = values.clip(0, 255).astype(np.uint8)
-    return whole if np.array_equal(values, whole) else values

@@ -18,7 +18,6 @@ from mlpcore.backends.cuda.launch import STATE, Layer, activations
 from mlpcore.backends.cuda.memory import DeviceArray, allocate
 from mlpcore.errors import InputError
 from mlpcore.network import Network
-from mlpcore.typing import Float32Array
 
 #: Seconds between two calls of the caller's progress function.
 INTERVAL = 0.05
@@ -28,14 +27,6 @@ PREDICT_BATCH = 4096
 
 #: The batch is smaller where a layer has more outputs than this in all.
 PREDICT_FLOATS = 1 << 25
-
-
-def as_matrix(weights: Float32Array, biases: Float32Array, layer: Layer) -> Float32Array:
-    """W[connection][neuron], padded with zeros, of weights (n_out, n_in) and biases (n_out)."""
-    matrix = np.zeros((layer.rows, layer.stride), np.float32)
-    matrix[0, : layer.n_out] = biases
-    matrix[1 : layer.n_in + 1, : layer.n_out] = weights.T
-    return matrix
 
 
 class DeviceNetwork(ABC):
@@ -82,7 +73,10 @@ class DeviceNetwork(ABC):
         with driver.active():
             self._allocate(output)
             for layer, weights, biases in zip(self.layers, network.weights, network.biases):
-                driver.upload(layer.weights, as_matrix(weights, biases, layer))
+                matrix = np.zeros((layer.rows, layer.stride), np.float32)
+                matrix[0, : layer.n_out] = biases
+                matrix[1 : layer.n_in + 1, : layer.n_out] = weights.T
+                driver.upload(layer.weights, matrix)
 
     def _allocate(self, output: int) -> None:
         """Sets all addresses. Each has memory of its own, so that sanitizers see its bounds.
