@@ -3,8 +3,6 @@
 Nothing is imported before it is needed: a command starts sooner, and Ctrl-C may come meanwhile.
 """
 
-from __future__ import annotations
-
 import gc
 import importlib
 import sys

@@ -1,7 +1,5 @@
 """Checks of single values. Each raises an InputError that names the value and what was expected."""
 
-from __future__ import annotations
-
 import functools
 import math
 import numbers

@@ -1,7 +1,5 @@
 """The cores and the memory that this process may use, and the name of the CPU."""
 
-from __future__ import annotations
-
 import contextlib
 import functools
 import itertools

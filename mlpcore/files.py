@@ -1,7 +1,5 @@
 """Files and folders: written completely or not at all, read with distrust, locked while in use."""
 
-from __future__ import annotations
-
 import contextlib
 import glob
 import os

@@ -1,7 +1,5 @@
 """Ctrl-C and SIGTERM during training, which stops and is saved."""
 
-from __future__ import annotations
-
 import contextlib
 import signal
 import threading

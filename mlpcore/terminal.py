@@ -1,7 +1,5 @@
 """Standard streams that may be closed, full, or left by their reader."""
 
-from __future__ import annotations
-
 import contextlib
 import io
 import os

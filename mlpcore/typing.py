@@ -9,8 +9,6 @@
 - `StrPath` is what `open` takes.
 """
 
-from __future__ import annotations
-
 import os
 from typing import TYPE_CHECKING, Any, NewType, TypeAlias
 

@@ -1,7 +1,5 @@
 """Random rotations, shears and scalings of images (paper, "Deforming images")."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from mlpcore import philox

@@ -1,7 +1,5 @@
 """Limits and checks of what a backend is given. They raise an InputError of one line."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from typing import TypeAlias

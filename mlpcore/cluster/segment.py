@@ -3,8 +3,6 @@
 The whole of a task is its arguments and its result, so Dask may run it anywhere, and again.
 """
 
-from __future__ import annotations
-
 import copy
 from typing import NamedTuple
 

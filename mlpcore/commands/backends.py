@@ -1,7 +1,5 @@
 """`mlpcore backends`: what can compute here."""
 
-from __future__ import annotations
-
 import argparse
 from collections.abc import Sequence
 

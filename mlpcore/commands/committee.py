@@ -1,7 +1,5 @@
 """`mlpcore committee`: many networks, trained here one after another or on a cluster."""
 
-from __future__ import annotations
-
 import argparse
 import contextlib
 import functools

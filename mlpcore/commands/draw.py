@@ -1,7 +1,5 @@
 """`mlpcore draw`: a page in the browser on which one draws digits for trained networks."""
 
-from __future__ import annotations
-
 import argparse
 import tempfile
 import webbrowser

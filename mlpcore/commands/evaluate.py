@@ -1,7 +1,5 @@
 """`mlpcore evaluate`: what trained networks get wrong, alone and as a committee."""
 
-from __future__ import annotations
-
 import argparse
 import json
 from collections.abc import Sequence

@@ -1,7 +1,5 @@
 """`mlpcore export`: trained networks for other programs: ONNX, safetensors, or a page of HTML."""
 
-from __future__ import annotations
-
 import argparse
 import sys
 from collections.abc import Sequence

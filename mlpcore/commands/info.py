@@ -1,7 +1,5 @@
 """`mlpcore info`: settings, curve and errors of trained networks, and how to go on."""
 
-from __future__ import annotations
-
 import argparse
 import textwrap
 from collections.abc import Iterable, Iterator, Sequence

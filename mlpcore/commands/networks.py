@@ -1,7 +1,5 @@
 """Trained networks, their copies, and pictures as arguments of commands; the loop over pictures."""
 
-from __future__ import annotations
-
 import argparse
 import io
 import json

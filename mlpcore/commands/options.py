@@ -1,7 +1,5 @@
 """Options, names, one-line errors and exit statuses that all commands share."""
 
-from __future__ import annotations
-
 import argparse
 import difflib
 import functools

@@ -1,7 +1,5 @@
 """`mlpcore predict`: the digits in pictures, as trained networks read them."""
 
-from __future__ import annotations
-
 import argparse
 from collections.abc import Sequence
 from pathlib import Path

@@ -1,7 +1,5 @@
 """`mlpcore preview`: training images, and what the epochs show of them."""
 
-from __future__ import annotations
-
 import argparse
 from collections.abc import Sequence
 from pathlib import Path

@@ -1,7 +1,5 @@
 """`mlpcore read`: the digits of pages, fields and numbers, as trained networks read them."""
 
-from __future__ import annotations
-
 import argparse
 import csv
 import io

@@ -1,7 +1,5 @@
 """`mlpcore train`: a network trained on deformed digits, or a stopped run that goes on."""
 
-from __future__ import annotations
-
 import argparse
 import contextlib
 import datetime

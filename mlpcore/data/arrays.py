@@ -4,8 +4,6 @@
 parameter or by a file.
 """
 
-from __future__ import annotations
-
 import math
 import sys
 from collections.abc import Iterable, Sequence

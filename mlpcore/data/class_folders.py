@@ -3,8 +3,6 @@
 They are ``DIR/train/CLASS/*.png`` and ``DIR/test/CLASS/*.png``, or ``DIR/CLASS/*.png``.
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

@@ -8,8 +8,6 @@ translating the image so as to position this point at the center". In the publis
 centre is pixel (14, 14), counted from 0, to the nearest whole pixel.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import NamedTuple
 

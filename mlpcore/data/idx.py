@@ -16,8 +16,6 @@ of EMNIST, whose names begin otherwise.
 Files come from anywhere. Neither a false header nor a compressed bomb can exhaust the memory.
 """
 
-from __future__ import annotations
-
 import gzip
 import hashlib
 import io

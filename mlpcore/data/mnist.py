@@ -1,7 +1,5 @@
 """MNIST's four files: their checksums, the mirrors that serve them, and the local cache."""
 
-from __future__ import annotations
-
 import gzip
 import io
 import logging

@@ -4,8 +4,6 @@ Files come from anywhere. The memory grows with the data that arrive, up to what
 announces, so that neither a false header nor a compressed bomb can exhaust it.
 """
 
-from __future__ import annotations
-
 import io
 import os
 import warnings

@@ -1,7 +1,5 @@
 """The formats of data, and where in a folder the data are."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Iterable
 from itertools import islice

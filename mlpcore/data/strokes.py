@@ -25,8 +25,6 @@ Sums are of whole numbers in float64, and no function is called that a library m
 so the result has the same bits on every processor.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from itertools import pairwise
 from typing import Any

@@ -4,8 +4,6 @@ A header names the columns. If none of its names is one of `LABELS`, the labels 
 column or in the last one, whichever holds what labels can be.
 """
 
-from __future__ import annotations
-
 import gzip
 import io
 import warnings

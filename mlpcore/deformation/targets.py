@@ -5,8 +5,6 @@ point S(p) = p + D(p) of the image. Between pixels D is interpolated; outside it
 nearest pixel. Coordinates are (x, y) in pixels; those of the first pixel's centre are (0, 0).
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Images of any type: what is around them, what float32 keeps of them, and their deformation."""
 
-from __future__ import annotations
-
 import functools
 from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias

@@ -7,8 +7,6 @@ its answers for deformed copies of them (benchmarks/tried.md has figures). So a 
 where both are sure of an answer, it is rarely wrong.
 """
 
-from __future__ import annotations
-
 from functools import cache
 from pathlib import Path
 

@@ -4,8 +4,6 @@ A turn keeps the angles between strokes, which tell a 1 with an upstroke from a 
 upright by moving their rows changes them.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from mlpcore.backends.base import Backend

@@ -6,8 +6,6 @@ the paper. With ``"cross-entropy"`` they are a softmax, the probabilities of the
 1 / (1 + exp(-a)), the probabilities of labels, any number of which may apply to a sample.
 """
 
-from __future__ import annotations
-
 from typing import Any, Literal, TypeAlias, TypeVar, get_args
 
 import numpy as np

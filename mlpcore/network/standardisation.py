@@ -1,7 +1,5 @@
 """Scaling of features before the first layer of a network that learned a stream."""
 
-from __future__ import annotations
-
 from mlpcore.checks import Record
 
 

@@ -1,7 +1,5 @@
 """A contact sheet: training images in rows, the epochs' deformations of them in columns."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Results in words and tables: a run beside the paper's, its errors, its settings."""
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Iterable, Sequence
 from pathlib import Path

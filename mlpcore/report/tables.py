@@ -1,7 +1,5 @@
 """Tables as aligned lines or as Markdown, and numbers and times as their cells show them."""
 
-from __future__ import annotations
-
 import re
 import shutil
 import sys

@@ -3,8 +3,6 @@
 Unknown fields are refused, and a missing one has its default, if it has one.
 """
 
-from __future__ import annotations
-
 from typing import TypeVar
 
 import msgspec

@@ -1,7 +1,5 @@
 """ONNX graphs: operators, the layers of networks, probabilities from their outputs."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from typing import Any, TypeAlias
 

@@ -1,7 +1,5 @@
 """The source revision and the machine that compute here, for files that outlive both."""
 
-from __future__ import annotations
-
 import functools
 import subprocess
 from pathlib import Path

@@ -3,8 +3,6 @@
 Data and weights stay on the device between calls. Counts and outputs are copied back.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """Displacement fields on a device, and images deformed by them, a few grids at a time."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from mlpcore.backends.arguments import GRID, IMAGES_PER_GRID, noise_shape

@@ -5,8 +5,6 @@ emulation run the same host code. The kernels in ``cuda/*.cu`` describe shapes, 
 of sums.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import NamedTuple
 

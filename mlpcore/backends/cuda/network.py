@@ -1,7 +1,5 @@
 """A network on a device: its weights, its work buffers, and the loop over samples."""
 
-from __future__ import annotations
-
 import math
 import time
 from abc import ABC, abstractmethod

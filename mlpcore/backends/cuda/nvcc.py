@@ -7,8 +7,6 @@ nvcc takes a second for all kernels of one architecture, and up to some seconds 
 kernel, which is compiled for one network on one kind of device at a time.
 """
 
-from __future__ import annotations
-
 import hashlib
 import importlib.util
 import os

@@ -9,8 +9,6 @@ slices, even boundaries into Q. Layer l has boundary l as columns and boundary l
 block owns the weights where its two slices meet.
 """
 
-from __future__ import annotations
-
 import functools
 from collections.abc import Iterator
 from dataclasses import dataclass, replace

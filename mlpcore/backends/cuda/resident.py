@@ -1,7 +1,5 @@
 """Resident training: the weights stay on the chip while ``cuda/resident.cu`` trains a network."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from mlpcore.backends.cuda.driver import CudaDriver, ResidentKernel

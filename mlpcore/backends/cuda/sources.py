@@ -1,7 +1,5 @@
 """The sources of the kernels, and what the host reads there: parameters, constants, structs."""
 
-from __future__ import annotations
-
 import functools
 import re
 from pathlib import Path

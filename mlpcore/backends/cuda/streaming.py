@@ -3,8 +3,6 @@
 Python then makes one call for a thousand kernels or more.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np
