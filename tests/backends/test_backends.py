@@ -98,9 +98,7 @@ def test_deform_by(backend, reference, n, height, width, strength, background):
 
 
 @pytest.mark.parametrize("shape", [(3, 6), (4, 7), (17, 19), (2, 2)])
-@pytest.mark.parametrize(
-    "value_range, input_range", [((0.0, 255.0), "signed"), ((-3.0, 16.0), "unit")]
-)
+@pytest.mark.parametrize("value_range, input_range", [((0, 255), "signed"), ((-3, 16), "unit")])
 def test_bytes_in_an_order_become_inputs(backend, reference, shape, value_range, input_range):
     """With the bits of `PixelSpec`; deformed ones are what the oracle looks up in the bytes."""
     pixels = PixelSpec((17, 19), shape, value_range, input_range=input_range)

@@ -169,9 +169,7 @@ TABLE = [
 ]
 
 
-@pytest.mark.parametrize(
-    ("name", "call", "message"), TABLE, ids=[f"{name} {message}" for name, _, message in TABLE]
-)
+@pytest.mark.parametrize(("name", "call", "message"), TABLE)
 def test_what_cannot_be_used_is_refused_before_anything_runs(name, call, message):
     backend = get_backend(name)
     network = Network((4, 3, 2), seed=1)

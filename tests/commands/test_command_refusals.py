@@ -63,10 +63,7 @@ REFUSED = [
     ("evaluate net --figures link", "cannot write link, a link"),
     ("evaluate run --strength 1", "--strength without --copies: expected both or none"),
     ("evaluate run --dataset digits", "of 8 x 8 and 10 classes: expected images of 5 x 7 and 3"),
-    (
-        "evaluate net letters",
-        "of at least one epoch; mlpcore evaluate takes data as --data letters",
-    ),
+    ("evaluate net letters", "; mlpcore evaluate takes data as --data letters"),
     ("info .", "expected a run of at least one epoch, such as half\n"),
     ("evaluate sixteen --data letters", "from 0 to 255: expected 0 to 16, as in training"),
     ("evaluate half --figures f", METRICS),

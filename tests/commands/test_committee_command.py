@@ -52,9 +52,7 @@ def test_the_result(call, argv, data, monkeypatch):
     assert sorted(Path("c", each) for each in figures) == sorted(Path("c/figures").iterdir())
 
 
-def test_stopped_anywhere_the_same_command_goes_on_to_the_same_bits(
-    call, argv, data, signal_in, capsys, monkeypatch
-):
+def test_stopped_it_goes_on_to_the_same_bits(call, argv, data, signal_in, capsys, monkeypatch):
     """Members are ordinary runs, of the bits that they have without a committee.
 
     The backend is that of the beginning; another machine may have another best one.

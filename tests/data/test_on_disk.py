@@ -112,9 +112,7 @@ def test_a_file_that_changes_ends_a_training_in_one_line(tmp_path, words):
     assert str(file) in found and words in found
 
 
-@pytest.mark.parametrize(
-    "n, words", [(1, "damaged"), (11, "damaged"), (13, "damaged"), (2**31 - 1, "too large")]
-)
+@pytest.mark.parametrize("n, words", [(11, "damaged"), (13, "damaged"), (2**31 - 1, "too large")])
 def test_a_header_that_lies_is_refused(tmp_path, n, words):
     file = idx_set(tmp_path) / FILES[0]
     file.write_bytes(struct.pack(">4I", 0x803, n, 7, 7) + FOUR[0].tobytes())

@@ -84,13 +84,7 @@ def test_fit_is_the_trainers_run(settings):
 @pytest.mark.parametrize("weights", [None, np.arange(230, dtype=np.float32) % 3])
 @pytest.mark.parametrize(
     "settings",
-    [
-        {"alpha": "auto"},
-        {"alpha": 0.5},
-        OTHER_RATES,
-        DEFORMED,
-        {"decay": "linear", "warm_up": 1000},
-    ],
+    [{"alpha": "auto"}, {"alpha": 0.5}, OTHER_RATES, DEFORMED, {"decay": "linear", "warm_up": 999}],
 )
 def test_partial_fit_is_a_pass_in_the_order_given(settings, weights):
     """A weight of a sample is a factor of its learning rate."""

@@ -10,7 +10,7 @@ from sklearn.exceptions import NotFittedError
 
 from mlpcore import DeformationParameters, ElasticDeformer, OnlineMLPRegressor, StreamMLPClassifier
 from mlpcore.training.trainer import Diverged, Observer
-from small_classifiers import DEFORMATION, DEFORMED, MODERN, SHORT, X, Y, make_mlp
+from small_classifiers import DEFORMED, MODERN, SHORT, X, Y, make_mlp
 from small_runs import same_weights
 
 pytestmark = SHORT
@@ -162,16 +162,14 @@ CALLS = [
     (fit(X, Y, callbacks=[Observer]), "^callbacks.*expected functions or Observers$"),
     (lambda: make_mlp().set_params(deformation__alpha=1), "^deformation None: expected"),
     (
-        lambda: make_mlp(deformation=DEFORMATION).set_params(deformation__delta=1),
-        "^deformation parameter delta: expected sigma, alpha",
+        lambda: make_mlp(**DEFORMED).set_params(deformation__delta=1),
+        "^deformation parameter delta:",
     ),
-    *(
-        (numbers(X[:n, :2], X[:n, 0], method=method), "^y holds 1 numbers per sample: expected 2")
-        for n, method in ((230, "fit"), (5, "partial_fit"))
-    ),
+    (numbers(X[:, :2], X[:, 0], method="fit"), "^y holds 1 numbers per sample: expected 2"),
+    (numbers(X[:5, :2], X[:5, 0]), "^y holds 1 numbers per sample: expected 2"),
     (
         numbers(1e200 * X[:, 0].astype(float), method="fit"),
-        r"^y holds .*e\+.*: expected numbers up to 1e\+140",
+        r"^y holds .*e\+.*: expected numbers up",
     ),
     (numbers([None] * 9, method="fit"), "^y holds nan: expected numbers up to"),
     (deform(np.zeros((3, 10))), "^image_shape"),

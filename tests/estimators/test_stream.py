@@ -302,11 +302,7 @@ def test_many_at_once_are_the_same_bits(kind):
         single.learn_one(x, each)
     found = many.predict_many(X)
     assert found.to_dict() == {k + 5: single.predict_one(x) for k, x in enumerate(rows)}
-    refused = [
-        (X, y[:9], "y of 9"),
-        (X.assign(n6=1), y, "max_features"),
-        (X[:2], [y[0], None], "expected a"),
-    ]
+    refused = [(X, y[:9], "y of 9"), (X.assign(n6=1), y, "max_"), (X[:2], [y[0], None], "expected")]
     if kind is StreamMLPClassifier:
         shares = many.predict_proba_many(X).iloc[3].to_dict()
         assert shares == single.predict_proba_one(rows[3])

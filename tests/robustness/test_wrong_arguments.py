@@ -45,10 +45,7 @@ SCALARS = (
     *(np.float32("nan"), np.int8(-3), np.uint64(2**63), np.array(2), np.array([1, 2]), np.bool_(1)),
 )
 
-DTYPES = (
-    *("f4", ">f4", "f8", "f2", "c8", "i1", "u1", "i4", ">i4", "i8"),
-    *("?", "O", "U5", "M8[s]", "V4"),
-)
+DTYPES = "f4 >f4 f8 f2 c8 i1 u1 i4 >i4 i8 ? O U5 M8[s] V4".split()  # noqa: SIM905
 
 VALUES = (-1, 0, 255, 2**31 - 1, -(2**31), np.nan, np.inf, -np.inf, 3e38, 1e-45)
 

@@ -62,14 +62,13 @@ def test_another_number_of_epochs(decay, end, begun):
 
 def test_the_number_of_epochs_changes_again():
     """Only what held for some epoch is kept."""
-    config = make_config(epochs=6, decay="linear").with_epochs(9, 4).with_epochs(5, 4)
+    before = make_config(epochs=6, decay="linear")
+    config = before.with_epochs(9, 4).with_epochs(5, 4)
     assert [(each.until, each.epochs) for each in config.earlier] == [(4, 6)]
-    assert config == make_config(epochs=6, decay="linear").with_epochs(5, 4)
+    assert config == before.with_epochs(5, 4)
     config = config.with_epochs(20, 5).with_epochs(7, 6)
     assert [(each.until, each.epochs) for each in config.earlier] == [(4, 6), (5, 5), (6, 20)]
-    assert config.with_epochs(8, 2).earlier == make_config(
-        epochs=6, decay="linear"
-    ).schedules_until(2)
+    assert config.with_epochs(8, 2).earlier == before.schedules_until(2)
     with pytest.raises(InputError, match="epochs 5: expected at least 6, as so many have begun"):
         config.with_epochs(5, 6)
 

@@ -37,9 +37,7 @@ def deformed(inputs, seed=0, **settings):
 def test_a_sample_gets_one_map():
     given = sample()
     shown = deformed(given)
-    assert {name: type(each) for name, each in shown.items()} == {
-        name: type(each) for name, each in given.items()
-    }
+    assert [(name, type(shown[name])) for name in shown] == [(n, type(given[n])) for n in given]
     assert shown["image"].shape == WHITE.shape and shown["image"].dtype == torch.uint8
     assert shown["label"] == 7
     image, mask = shown["image"][0].numpy(), shown["mask"].numpy()
@@ -144,10 +142,7 @@ REFUSED = [
     (apply(sample()["mask"], sample()["boxes"], WHITE[:, :9]), "9 x 50 and 40 x 50 pixels"),
     (apply(WHITE, fill=(1, 2)), r"fill .*: expected one value, or 3"),
     (apply(torch.ones(3, 9, 9).requires_grad_()), "input is a tensor"),
-    (
-        apply(sample()["mask"], fill={tv_tensors.Mask: 0.5}),
-        r"fill of a mask 0\.5: expected a whole",
-    ),
+    (apply(sample()["mask"], fill={tv_tensors.Mask: 0.5}), r"fill of a mask 0\.5: expected"),
     (apply(boxes([[1.0, 2, 3, float("nan")]], "XYXY")), "boxes: expected finite"),
     (lambda: apply(boxes([[9.0, 9, 5, 5, 30]], "XYWHR"))(), "XYWHR"),
 ]
