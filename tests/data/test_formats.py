@@ -24,17 +24,14 @@ KERAS = "x_train", "y_train", "x_test", "y_test"
 HEAD = ["label", *(f"pixel{k}" for k in range(49))]
 
 
-def by_class():
-    """The arrays of a data set in the order of the classes, on dark ground."""
-    four = [*small_set(7, 7).values()]
-    for k in (0, 2):
-        order = np.argsort(four[k + 1], kind="stable")
-        four[k], four[k + 1] = four[k][order], four[k + 1][order]
-        four[k][:, [0, -1]] = four[k][:, :, [0, -1]] = 0
-    return tuple(four)
+#: The arrays of a data set in the order of the classes, on dark ground.
+FOUR = [*small_set(7, 7).values()]
+for k in (0, 2):
+    order = np.argsort(FOUR[k + 1], kind="stable")
+    FOUR[k], FOUR[k + 1] = FOUR[k][order], FOUR[k + 1][order]
+    FOUR[k][:, [0, -1]] = FOUR[k][:, :, [0, -1]] = 0
 
-
-FOUR = X, Y, X_TEST, Y_TEST = by_class()
+X, Y, X_TEST, Y_TEST = FOUR
 PARTS = ("train", X, Y), ("test", X_TEST, Y_TEST)
 
 

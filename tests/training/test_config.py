@@ -10,8 +10,6 @@ from mlpcore.store.documents import from_json, to_json
 from mlpcore.training.config import CHOICES, Schedule, TrainingConfig, default_learning_rate_end
 from small_runs import make_config
 
-DECAYS = CHOICES["decay"]
-
 
 def test_learning_rates_of_layers_and_of_epochs():
     """Linear ones are those of the middles."""
@@ -26,7 +24,7 @@ def test_learning_rates_of_layers_and_of_epochs():
         assert [*found] == pytest.approx(rates, rel=1e-12)
 
 
-@pytest.mark.parametrize("decay", DECAYS)
+@pytest.mark.parametrize("decay", CHOICES["decay"])
 def test_a_warm_up_rises_to_what_the_rate_is_without(decay):
     """And the last rate of the longest training is not 0."""
     make_config(epochs=10**6, decay=decay).learning_rates_after(10**6 * 2.0**31 - 0.5, 2**31)

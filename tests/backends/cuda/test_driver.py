@@ -82,7 +82,7 @@ def everything(backend):
     return start, result, backend.count_errors(loaded, images, labels)
 
 
-def test_training_and_deformation_through_the_driver(cuda, monkeypatch):
+def test_training_and_deformation_through_the_driver(cuda, reference, monkeypatch):
     monkeypatch.setattr(network, "INTERVAL", 1e6)  # a slow first step does not make chunks short
     monkeypatch.setattr(streaming, "STEPS_PER_GRAPH", 4)
     backend = backends.get("auto")
@@ -94,6 +94,7 @@ def test_training_and_deformation_through_the_driver(cuda, monkeypatch):
     assert bits(got) == bits(expected)
     assert counts == wanted
     assert cuda.stack == []  # no context stays current
+    assert_near(everything(backend)[0], everything(reference)[0])
 
 
 @pytest.mark.filterwarnings("error")
@@ -107,11 +108,6 @@ def test_memory_is_freed_in_any_thread_and_silently(cuda):
     array = backends.get("cuda").put(np.zeros(1000, np.float32))
     cuda.Context.push = failing("the device was lost")
     del array  # nobody can act on what is raised while an object is collected
-
-
-def test_resident_training_through_the_driver(cuda, reference):
-    got, *_ = everything(backends.get("cuda"))
-    assert_near(got, everything(reference)[0])
 
 
 #: Compiles everything but the kernels of plans.

@@ -139,28 +139,20 @@ def test_giving_up_names_the_exchange(monkeypatch):
     assert [each.samples for each in calls] == [0]
 
 
-def check(plan, device):
+@pytest.mark.parametrize("limits, preset", [*zip([H200] * 5, PRESETS), (RTX_4090, "net3")])
+def test_the_papers_networks_that_fit(limits, preset):
     """Every weight has a slot, and the device has all that the plan needs."""
-    assert plan.blocks <= device.multiprocessors
-    assert plan.shared_floats * 4 <= device.shared_bytes
-    assert plan.weight_registers <= planning.weight_registers(device, plan.threads)
+    sizes = (841, *PRESETS[preset], 10)
+    plan = make_plan(sizes, limits)
+    assert 0.95 * limits.multiprocessors <= plan.blocks <= limits.multiprocessors
+    assert plan.shared_floats * 4 <= limits.shared_bytes
+    assert plan.weight_registers <= planning.weight_registers(limits, plan.threads)
     registers = -(-(plan.weight_registers + 8) // 8) * 8
-    assert registers * plan.threads <= device.registers
+    assert registers * plan.threads <= limits.registers
     for layer in plan.layers:
         assert layer.thread_rows * layer.thread_columns == plan.threads
         assert 0 <= layer.registers <= layer.slots
         assert layer.slots * plan.threads >= layer.rows * layer.columns
-
-
-FITTING = [*((H200, preset) for preset in PRESETS), (RTX_4090, "net3")]
-
-
-@pytest.mark.parametrize("limits, preset", FITTING)
-def test_the_papers_networks_that_fit(limits, preset):
-    sizes = (841, *PRESETS[preset], 10)
-    plan = make_plan(sizes, limits)
-    check(plan, limits)
-    assert plan.blocks >= 0.95 * limits.multiprocessors  # hardly any idle
     slots = sum(layer.slots for layer in plan.layers) * plan.threads * plan.blocks
     weights = sum(a * b for a, b in pairwise(sizes))
     assert slots <= 1.3 * weights + plan.blocks * 10 * 256 * 8  # rounding, and the last layer
