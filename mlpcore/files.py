@@ -35,11 +35,7 @@ class Lock:
     """The lock of a folder, until it is closed or the process ends.
 
     The file `LOCK_FILE` stays in the folder. A file system without locks lets every process in.
-
-    Raises
-    ------
-    InUse
-        When another process has the lock.
+    InUse is raised when another process has the lock.
     """
 
     def __init__(self, folder: Path):
@@ -94,18 +90,9 @@ def atomic_write(path: StrPath, *parts: bytes, locked: Lock | None = None) -> No
     """Write a file so that it is complete or, if anything goes wrong, the old one.
 
     When several processes write the file at once, the last one wins. A killed process leaves a
-    temporary file behind: see `remove_temporary`.
-
-    Parameters
-    ----------
-    locked
-        The lock of the folder. Nothing is written to another folder that has taken its place.
-
-    Raises
-    ------
-    InputError
-        When the file cannot be written, for example because the disk is full. The old file is
-        intact then, and no temporary file is left.
+    temporary file behind: see `remove_temporary`. `locked` is the lock of the folder: nothing is
+    written to another folder that has taken its place. An InputError when the file cannot be
+    written, for example because the disk is full. No temporary file is left then.
     """
     path = Path(path)
     _check_regular(path)

@@ -23,20 +23,9 @@ def affine_maps(
     inverse of that, because each target pixel looks up its source. Coordinates are (x, y) about
     the centre; y points down. The arithmetic is in float64 and rounds once, at the end.
 
-    Parameters
-    ----------
-    indices
-        (n,) whole numbers from 0: which images of the training set these are.
-    labels
-        (n,) uint8, their classes.
-    angles
-        (256,) float64, the greatest angle in radians for each label.
-    scale
-        Greatest change of width and of height, as a fraction.
-
-    Returns
-    -------
-    (n, 2, 2) float32.
+    `indices` (n,) are the places of the images in the training set, and `labels` (n,), uint8, their
+    classes; `angles` (256,), float64, has the greatest angle in radians for each label, and `scale`
+    is the greatest change of width and of height, as a fraction. Returns (n, 2, 2) float32.
     """
     words = philox.philox4x32(philox.counters(indices, 0, epoch, philox.AFFINE), seed)
     drawn = philox.to_uniform(words)

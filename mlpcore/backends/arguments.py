@@ -79,10 +79,7 @@ def check_array(
 ) -> AnyArray:
     """The array, C-contiguous and aligned; None in `shape` stands for any length.
 
-    Raises
-    ------
-    InputError
-        When the shape or the type is another, or a length is beyond `MAX_LENGTH`.
+    An InputError when the shape or the type is another, or a length is beyond `MAX_LENGTH`.
     """
     array = np.asarray(array)
     check_shape(name, array, shape, dtype)
@@ -131,10 +128,7 @@ def check_sides(height: int, width: int) -> None:
 def layer_rates(network: LoadedNetwork, learning_rate: LearningRate) -> Float64Array:
     """(n_layers,) float64: the learning rate of each layer.
 
-    Raises
-    ------
-    InputError
-        When their number is not that of the layers, or one is not a learning rate.
+    An InputError when their number is not that of the layers, or one is not a learning rate.
     """
     if np.ndim(learning_rate) == 0:
         check_rate("learning_rate", learning_rate)

@@ -57,21 +57,12 @@ MIN_HEIGHT, MAX_OVERLAP = 0.5, 0.2
 
 
 class Digit(NamedTuple):
-    """A digit in MNIST's format, and what the picture shows.
+    """A digit in MNIST's format, and what the picture shows."""
 
-    Attributes
-    ----------
-    name : str
-        The picture's, for messages.
-    pixels : ndarray of uint8, shape (28, 28)
-        0 for the background, up to 255 for the ink.
-    n_seen : int
-        How many digits seem to stand side by side: connected pieces of ink of similar height. With
-        more than one, `pixels` shows them all.
-    """
-
-    name: str
-    pixels: UInt8Array
+    name: str  #: of the picture, for messages
+    pixels: UInt8Array  #: (28, 28), 0 for the background, up to 255 for the ink
+    #: How many digits seem to stand side by side: connected pieces of ink of similar height. With
+    #: more than one, `pixels` shows them all.
     n_seen: int
 
     @property
@@ -88,20 +79,10 @@ class Digit(NamedTuple):
 
 
 def find_digit(grey: AnyArray, name: str = "the picture") -> Digit:
-    """Find the digit in an image.
+    """Find the digit in an image (h, w) of brightness, 0 for black to 255 for white.
 
-    Parameters
-    ----------
-    grey
-        (h, w) brightness, 0 for black to 255 for white, of at least 8 x 8 pixels. It shows one
-        digit on a lighter or darker ground. The light may be uneven.
-    name
-        For messages.
-
-    Raises
-    ------
-    InputError
-        When the image is too small, or no ink stands out from its ground.
+    It shows one digit on a lighter or darker ground. The light may be uneven. An InputError, with
+    the name, when the image is smaller than 8 x 8, or no ink stands out from its ground.
     """
     height, width = grey.shape
     if min(height, width) < MIN_SIDE:
@@ -125,18 +106,10 @@ def find_digit(grey: AnyArray, name: str = "the picture") -> Digit:
 
 
 class Glyph(NamedTuple):
-    """Ink that may be a digit.
+    """Ink that may be a digit."""
 
-    Attributes
-    ----------
-    box : Box
-        Around the ink, in the part of the picture that was searched.
-    pixels : ndarray of uint8, shape (28, 28)
-        In MNIST's format.
-    """
-
-    box: Box
-    pixels: UInt8Array
+    box: Box  #: around the ink, in the part of the picture that was searched
+    pixels: UInt8Array  #: (28, 28), in MNIST's format
 
 
 def _without_form(dark: UInt8Array) -> UInt8Array:

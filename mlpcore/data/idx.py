@@ -58,22 +58,9 @@ QMNIST_COLUMNS = 8
 def decode(file: IO[bytes], name: str, limit: int) -> AnyArray | on_disk.BytesOnDisk:
     """The array of an IDX file, gzipped or not: labels, or images (n, height, width).
 
-    Many images of bytes, not gzipped, stay in the file.
-
-    Parameters
-    ----------
-    file
-        The file, which can seek.
-    name
-        For messages.
-    limit
-        Most bytes of an array that is read.
-
-    Raises
-    ------
-    InputError
-        When this is no such IDX file, or it is too large, or longer or shorter than its header
-        says.
+    Many images of bytes, not gzipped, stay in the file, which can seek; an array that is read has
+    at most `limit` bytes. An InputError, with the name, when this is no such IDX file, or it is too
+    large, or longer or shorter than its header says.
     """
     zipped = file.read(2) == b"\x1f\x8b"
     length = file.seek(0, io.SEEK_END)

@@ -57,21 +57,11 @@ MIN_SHARE = 0.05
 
 
 class Ink(NamedTuple):
-    """The share of the ground's light that each pixel lacks.
+    """The share of the ground's light that each pixel lacks."""
 
-    Attributes
-    ----------
-    values : ndarray of uint8, shape (h, w)
-        0 for the ground to 255.
-    edge : float
-        Where the edge of a stroke begins; what is below may be noise.
-    threshold : float
-        What exceeds it belongs to a stroke.
-    """
-
-    values: UInt8Array
-    edge: float
-    threshold: float
+    values: UInt8Array  #: (h, w), 0 for the ground to 255
+    edge: float  #: where the edge of a stroke begins; what is below may be noise
+    threshold: float  #: what exceeds it belongs to a stroke
 
     @property
     def middle(self) -> float:
@@ -303,21 +293,11 @@ class Box(NamedTuple):
 
 
 class Components(NamedTuple):
-    """The connected components of a black and white image; number 0 is the ground.
+    """The connected components of a black and white image; number 0 is the ground."""
 
-    Attributes
-    ----------
-    labels : ndarray of int32, shape (h, w)
-        The number of the component that each pixel belongs to.
-    boxes : list of Box
-        Around each component.
-    areas : ndarray of int32
-        Pixels of each component.
-    """
-
-    labels: AnyArray
-    boxes: list[Box]
-    areas: AnyArray
+    labels: AnyArray  #: (h, w) int32, the number of the component that each pixel belongs to
+    boxes: list[Box]  #: around each component
+    areas: AnyArray  #: (n,) int32, the pixels of each component
 
     def inside(self, rim: float) -> list[int]:
         """The components that are not only along the border, by this share of the shorter side.

@@ -21,18 +21,8 @@ def move_masks(
 ) -> AnyArray:
     """Return masks in which each pixel has the value of the nearest pixel at its source.
 
-    Parameters
-    ----------
-    masks
-        (n, channels, h, w) of any type, with any strides.
-    displacement
-        (n, 2, h, w), of their images.
-    background
-        The value outside a mask, or outside each of its channels.
-
-    Returns
-    -------
-    (n, channels, h, w) of the same type.
+    Masks are (n, channels, h, w) of any type, with any strides; `displacement` (n, 2, h, w) is that
+    of their images, and `background` the value outside a mask, or outside each of its channels.
     """
     n, channels, height, width = masks.shape
     framed = np.empty((n, height + 1, width + 1, channels), masks.dtype)
@@ -48,18 +38,8 @@ def move_points(points: AnyArray, displacement: Float32Array) -> Float64Array:
     """Return where the deformed image shows points of the image: the p with S(p) = point.
 
     Where a strong deformation folds the image and shows a point several times, this is one of the
-    places.
-
-    Parameters
-    ----------
-    points
-        (k, 2).
-    displacement
-        (2, h, w), of the image.
-
-    Returns
-    -------
-    (k, 2) float64. Points may lie outside of the image, before and after.
+    places. Points are (k, 2), returned as float64, and may lie outside of the image, before and
+    after; `displacement` (2, h, w) is that of the image.
     """
     wanted = np.asarray(points, np.float64)
     result = np.empty_like(wanted)
@@ -71,16 +51,8 @@ def move_points(points: AnyArray, displacement: Float32Array) -> Float64Array:
 def move_boxes(boxes: AnyArray, displacement: Float32Array) -> Float64Array:
     """Return the boxes, parallel to the axes, around what the deformed image shows of boxes.
 
-    Parameters
-    ----------
-    boxes
-        (k, 4): left, top, right and bottom edge. The edges of the first pixel are at 0 and 1.
-    displacement
-        (2, h, w), of the image.
-
-    Returns
-    -------
-    (k, 4) float64. They may reach beyond the image.
+    Boxes are (k, 4), returned as float64: left, top, right and bottom edge, where the edges of the
+    first pixel are at 0 and 1. They may reach beyond the image, whose `displacement` is (2, h, w).
     """
     along = np.linspace(0, 1, POINTS_PER_SIDE + 1)[:, None]
     corners = np.asarray(boxes, np.float64)[:, [0, 1, 2, 1, 2, 3, 0, 3]].reshape(-1, 4, 1, 2)

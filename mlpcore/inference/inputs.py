@@ -52,10 +52,7 @@ def are_pictures(values: object) -> bool:
 def find_digits(pictures: object, pixels: PixelSpec) -> list[Digit]:
     """The digits in a picture, a folder of pictures, or a list of these.
 
-    Raises
-    ------
-    InputError
-        When a picture cannot be read or shows no digit, or the network takes other images.
+    An InputError when a picture cannot be read or shows no digit, or the network takes other ones.
     """
     from mlpcore.data.digit import find_digit  # and with it OpenCV
 

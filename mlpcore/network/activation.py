@@ -46,12 +46,9 @@ Each = TypeVar("Each")
 
 
 def complete(where: str, table: dict[str, Each]) -> dict[str, Each]:
-    """A table of what belongs to each activation, which a module `where` has.
+    """A table, which a module `where` has, of what belongs to each activation.
 
-    Raises
-    ------
-    NotImplementedError
-        When the module is imported, if it lacks an activation.
+    A NotImplementedError, when the module is imported, if it lacks one.
     """
     for name in ACTIVATIONS:
         if name not in table:
@@ -62,10 +59,7 @@ def complete(where: str, table: dict[str, Each]) -> dict[str, Each]:
 def check_target(value: Any) -> None:
     """Check that an output can come arbitrarily close to a target and to its negative.
 
-    Raises
-    ------
-    InputError
-        When the target is not between 0 and `A`.
+    An InputError when the target is not between 0 and `A`.
     """
     check_real("target", value)
     # The backends compute in float32, where 1e-50 is 0.

@@ -38,21 +38,11 @@ SCHEDULES = ("resident", "streaming")
 
 
 class CudaBackend(Backend):
-    """The operations as kernel launches on a driver.
+    """The operations as kernel launches on a driver: that of a real device, or the emulation.
 
-    Parameters
-    ----------
-    driver
-        Runs the launches: that of a real device, or the emulation.
-    schedule
-        ``"resident"`` (the default) keeps the weights of a network that fits in the
-        multiprocessors while it trains. ``"streaming"`` launches kernels for each layer, which
-        is also done for networks that do not fit. The two differ in rounding and speed only.
-
-    Raises
-    ------
-    InputError
-        When there is no such schedule.
+    The schedule ``"resident"`` (the default) keeps the weights of a network that fits in the
+    multiprocessors while it trains. ``"streaming"`` launches kernels for each layer, which is also
+    done for networks that do not fit. The two differ in rounding and speed only.
     """
 
     can_weight = False

@@ -35,17 +35,8 @@ class CudaDriver:
     """The first device of CUDA_VISIBLE_DEVICES. The tests have another driver, an emulation.
 
     All methods below `active` are called in it. What they start runs after everything that was
-    started before.
-
-    Parameters
-    ----------
-    cuda, bindings
-        PyCUDA's driver module, initialised, and the driver API of cuda-bindings.
-
-    Raises
-    ------
-    InputError
-        When it cannot run the kernels.
+    started before. `cuda` is PyCUDA's driver module, initialised, and `bindings` the driver API of
+    cuda-bindings. An InputError when the device cannot run the kernels.
     """
 
     name = "cuda"

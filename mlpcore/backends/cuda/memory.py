@@ -13,13 +13,7 @@ from mlpcore.typing import AnyArray, DTypeLike
 
 
 def allocate(driver: CudaDriver, what: str, sizes: list[int]) -> list[SupportsInt]:
-    """Device memory, one piece for each size in bytes.
-
-    Raises
-    ------
-    InputError
-        When too little is free; the message says how much is needed and how much is free.
-    """
+    """Device memory, one piece for each size in bytes; an InputError when too little is free."""
     needed, free = sum(sizes), driver.free_memory()
     if needed > free:
         raise InputError(

@@ -32,27 +32,6 @@ class DeviceNetwork(ABC):
 
     All memory is allocated at once. So a network that does not fit is refused when it is loaded,
     not in the middle of a run.
-
-    Attributes
-    ----------
-    layer_sizes, n_layers, loss
-        As in `mlpcore.network.Network`.
-    layers : list of Layer
-    hidden : int
-        What the hidden neurons compute, as in `mlpcore.backends.cuda.launch`.
-    inputs : int
-        Address of one sample, (n_in,).
-    states, deltas : list of int
-        Addresses of (n_out,) floats for each layer.
-    partials, rates, state : int
-        Addresses of partial sums (shared by all layers), of the learning rate of each layer, and
-        of a training state.
-    outputs : list of int
-        Addresses of two buffers for the outputs of a layer, (batch, n_out).
-    batch : int
-        Samples that validation takes at a time.
-    chunk : int
-        Steps to start at a time; adapted to `INTERVAL`.
     """
 
     granularity: ClassVar[int]
@@ -66,8 +45,9 @@ class DeviceNetwork(ABC):
         self.layer_sizes, self.n_layers = network.layer_sizes, network.n_layers
         self.loss = network.loss
         self.hidden, output = activations(network)
+        #: Samples that validation takes at a time.
         self.batch = max(1, min(PREDICT_BATCH, PREDICT_FLOATS // max(self.layer_sizes[1:])))
-        self.chunk = self.min_chunk
+        self.chunk = self.min_chunk  #: steps to start at a time; adapted to `INTERVAL`
         with driver.active():
             self._allocate(output)
             for layer, weights, biases in zip(self.layers, network.weights, network.biases):
@@ -92,9 +72,11 @@ class DeviceNetwork(ABC):
 
         addresses, n = iter(map(int, self._memory)), self.n_layers
         self.layers = [replace(layer, weights=next(addresses)) for layer in layers]
-        self.inputs = next(addresses)
-        self.states = list(islice(addresses, n))
-        self.deltas = list(islice(addresses, n))
+        self.inputs = next(addresses)  #: of one sample, (n_in,)
+        self.states = list(islice(addresses, n))  #: (n_out,) for each layer
+        self.deltas = list(islice(addresses, n))  #: likewise
+        #: Of partial sums, which all layers share, of each layer's learning rate, of a training
+        #: state, and of two buffers for the outputs of a layer, (batch, n_out).
         self.partials, self.rates, self.state, *self.outputs = addresses
 
     def store(self, network: Network) -> None:

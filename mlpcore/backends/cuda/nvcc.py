@@ -53,21 +53,10 @@ def find_nvcc() -> str | None:
 def compiled(source: str, capability: int, plan: str = "") -> Iterator[bytes]:
     """The machine code of one of the sources, a cubin: what is in the cache, then compiled anew.
 
-    A caller takes the first that the device can load.
-
-    Parameters
-    ----------
-    source
-        The name of its file: ``"kernels.cu"`` or ``"resident.cu"``.
-    capability
-        Compute capability of the device, 90 for 9.0.
-    plan
-        The text of ``resident_plan.h``, which the resident kernel includes.
-
-    Raises
-    ------
-    CannotCompile
-        When nvcc refuses, or is not there and nothing was in the cache.
+    A caller takes the first that the device, of a compute capability such as 90 for 9.0, can load.
+    The source is ``"kernels.cu"``, or ``"resident.cu"``, which includes the plan as
+    ``resident_plan.h``. CannotCompile is raised when nvcc refuses, or is not there and nothing was
+    in the cache.
     """
     nvcc = find_nvcc()
     compiler = "*"  # without nvcc, what any version has made

@@ -46,27 +46,13 @@ class DoesNotFit(Exception):
 
 @dataclass(frozen=True)
 class DeviceLimits:
-    """The limits of a device, to which a plan keeps.
+    """The limits of a device, to which a plan keeps."""
 
-    Attributes
-    ----------
-    multiprocessors
-        Blocks that run at once, one in each.
-    shared_bytes
-        Shared memory that one block can have.
-    registers
-        32-bit registers of a multiprocessor.
-    capability
-        Compute capability as an architecture, 90 for 9.0.
-    threads
-        Block sizes to choose from.
-    """
-
-    multiprocessors: int
-    shared_bytes: int
-    registers: int = 65536
-    capability: int = 90
-    threads: tuple[int, ...] = (128, 256, 512)
+    multiprocessors: int  #: blocks that run at once, one in each
+    shared_bytes: int  #: shared memory that one block can have
+    registers: int = 65536  #: of 32 bits, of a multiprocessor
+    capability: int = 90  #: compute capability as an architecture, 90 for 9.0
+    threads: tuple[int, ...] = (128, 256, 512)  #: block sizes to choose from
 
 
 @dataclass(frozen=True)
@@ -113,29 +99,15 @@ class LayerPlan:
 
 @dataclass(frozen=True)
 class ResidentPlan:
-    """A network's place on a device. The grid has odd_parts x even_parts blocks (P x Q).
+    """A network's place on a device. The grid has odd_parts x even_parts blocks (P x Q)."""
 
-    Attributes
-    ----------
-    sizes
-        Layer sizes, inputs first.
-    even_parts, odd_parts
-        Slices of each even and of each odd boundary. The outputs of the network are not cut.
-    threads
-        Of a block.
-    layers
-        A block's part of each layer.
-    hidden, output
-        What hidden neurons and outputs compute, as in ``cuda/activation.cuh``.
-    """
-
-    sizes: tuple[int, ...]
-    even_parts: int
+    sizes: tuple[int, ...]  #: of the layers, inputs first
+    even_parts: int  #: slices of each even boundary; the outputs of the network are not cut
     odd_parts: int
-    threads: int
-    layers: tuple[LayerPlan, ...]
-    hidden: int = 0
-    output: int = 0
+    threads: int  #: of a block
+    layers: tuple[LayerPlan, ...]  #: a block's part of each
+    hidden: int = 0  #: what hidden neurons compute, as in ``cuda/activation.cuh``
+    output: int = 0  #: likewise, the outputs
 
     @property
     def n_layers(self) -> int:
@@ -235,17 +207,9 @@ def weight_registers(device: DeviceLimits, threads: int, spare: int = SPARE_REGI
 
 @functools.lru_cache(maxsize=64)
 def make_plan(sizes: tuple[int, ...], device: DeviceLimits) -> ResidentPlan:
-    """The plan with the least predicted time.
+    """The plan with the least predicted time for layers of these sizes, inputs first.
 
-    Parameters
-    ----------
-    sizes
-        Layer sizes, inputs first.
-
-    Raises
-    ------
-    DoesNotFit
-        The message says how much a multiprocessor would have to hold, and how much it can hold.
+    DoesNotFit says how much a multiprocessor would have to hold, and how much it can hold.
     """
     if len(sizes) < 3:
         raise DoesNotFit("a network without hidden layers has nothing to keep resident")

@@ -30,20 +30,7 @@ FIRST_TICKET = 2
 
 
 class ResidentNetwork(DeviceNetwork):
-    """A network whose weights stay in registers and shared memory during a launch.
-
-    Parameters
-    ----------
-    driver, network
-        The device, and the network to load.
-    kernel
-        The resident kernel for such networks.
-
-    Attributes
-    ----------
-    wait_seconds : float
-        A block that waits longer for another block gives up.
-    """
+    """A network whose weights stay in registers and shared memory during a launch of a kernel."""
 
     granularity = BLOCK
     min_chunk = BLOCK
@@ -51,7 +38,7 @@ class ResidentNetwork(DeviceNetwork):
 
     def __init__(self, driver: CudaDriver, network: Network, kernel: ResidentKernel):
         super().__init__(driver, network)
-        self.wait_seconds = WAIT_SECONDS
+        self.wait_seconds = WAIT_SECONDS  # a block that waits longer for another gives up
         self._kernel, self.plan = kernel, kernel.plan
         self._job = job = np.zeros(1, struct("resident.cu", "resident_job", LAYERS=self.n_layers))
         work = {"control": CONTROL.itemsize, "words": 4 * self.plan.words}
@@ -102,10 +89,7 @@ class ResidentNetwork(DeviceNetwork):
     def weights_are_finite(self) -> bool:
         """Looks whether all weights are finite after the launch.
 
-        Raises
-        ------
-        InputError
-            When a block has waited too long for another; the weights are then lost.
+        An InputError when a block has waited too long for another; the weights are then lost.
         """
         downloaded = np.empty(1, CONTROL)
         self.driver.download(downloaded, int(self._job["control"][0]))
