@@ -50,6 +50,7 @@ def run(module: str = "mlpcore.__main__") -> int:
         status: int = importlib.import_module(module).main()
         return status
     finally:
+        gc.freeze()  # else the interpreter searches all for cycles before it ends
         leave_on_interrupt()
 
 

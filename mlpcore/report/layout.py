@@ -113,7 +113,8 @@ def write(
     font, shapes = FontProperties(weight=weight), {}
     for number in np.unique(numbers).tolist():
         path = TextPath((0, 0), str(number), size, font)
-        low, high = path.get_extents().get_points()
+        corners = path.vertices[path.codes != path.CLOSEPOLY]  # `get_extents` solves for extremes
+        low, high = corners.min(axis=0), corners.max(axis=0)
         place = -low - align * (high - low)
         shapes[number] = path.transformed(Affine2D().translate(*place).scale(DPI / 72))
     paths = [shapes[number] for number in numbers.tolist()]
