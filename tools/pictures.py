@@ -159,7 +159,7 @@ def boxed_form() -> Float64Array:
     """A scanned form, turned by two degrees, with empty boxes and a digit that is hard to read."""
     rng = np.random.default_rng(1)
     written: list[UInt8Array | None] = [*digits("20100314159")]
-    written[4:4], written[-2:] = [None], [*digits("5", 539), None]
+    written[4:4], written[-2:] = [None], [*digits("5", 184), None]
     ink, _ = pages.form(written, 6, rng, box=(70, 80), gap=(0, 30), line=3)
     return pages.on_paper(pages.rotated(ink, 2), rng)
 
@@ -188,9 +188,9 @@ def photographed_page() -> Float64Array:
 
 
 PAGES = {
-    "read-form.png": boxed_form,
-    "read-number.png": number_on_paper,
-    "read-photo.png": photographed_page,
+    "form": boxed_form,
+    "number": number_on_paper,
+    "photo": photographed_page,
 }
 
 
@@ -206,11 +206,12 @@ def main() -> int:
         write(strip(colours), f"strip-{mode}.png")
         write(answer(colours), f"answer-{mode}.svg")
     draw_page()
-    for file, make in PAGES.items():
-        sheet, content = np.rint(make()).clip(0, 255).astype(np.uint8), io.BytesIO()
-        read = draw_read(mlpcore.read(Image.fromarray(sheet)))
-        read.quantize(64).save(content, "PNG", optimize=True)
-        atomic_write(IMAGES / file, content.getvalue())
+    for name, make in PAGES.items():
+        picture = Image.fromarray(np.rint(make()).clip(0, 255).astype(np.uint8)).quantize(32)
+        for file, image in (name, picture), (f"read-{name}", draw_read(mlpcore.read(picture))):
+            content = io.BytesIO()
+            image.quantize(64).save(content, "PNG", optimize=True)
+            atomic_write(IMAGES / f"{file}.png", content.getvalue())
     return 0
 
 

@@ -11,7 +11,7 @@ from mlpcore.terminal import say
 
 def parse(argv: Sequence[str]) -> argparse.Namespace:
     """There are no options but --help."""
-    text = "Lists what can compute here, and why the rest cannot."
+    text = "Lists the backends that run on this machine, and why the others do not."
     return command_parser("backends", "", text, "").parse_args(argv)
 
 

@@ -129,7 +129,7 @@ def add_backend_options(parser: Parser) -> None:
     """--backend and --threads, for `backends.get(backend, threads)`."""
     names = "auto, cpu, or a name that mlpcore backends lists (auto)"
     parser.add_argument("--backend", metavar="NAME", help=names)
-    parser.add_whole("--threads", "threads that compute (the available cores)")
+    parser.add_whole("--threads", "number of threads (the available cores)")
 
 
 def given_deformation(options: Mapping[str, Any]) -> dict[str, Any]:

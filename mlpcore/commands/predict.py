@@ -26,7 +26,7 @@ from mlpcore.terminal import say
 GREY_LEVELS = " .:-=+*#%@"
 
 TEXT = """\
-Prints which digits pictures show: the two best guesses, each with the output
+Prints the digit that each picture shows: the two best guesses, each with the output
 of the network. A picture is a photograph or scan of one digit on a plain
 background, darker or lighter than the digit. It is converted to MNIST's format.
 Several networks guess with the mean of their outputs. Without any, the

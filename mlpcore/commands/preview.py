@@ -33,7 +33,7 @@ MAX_SIDE = 100
 ARROWS = "Arrows lead from a point of the original image to its new place."
 
 TEXT = """\
-Draws training images and the deformed versions that epochs train on. The same
+Draws training images and the deformed versions that training uses. The same
 seed and deformation give the same images as in `mlpcore train`."""
 
 

@@ -31,8 +31,8 @@ from mlpcore.reading.page import check_grid, read
 from mlpcore.terminal import say
 
 TEXT = """\
-Prints the digits of pages, line by line: those in drawn boxes, in a grid, a
-table or a row, or else all digits. A ? follows an answer in doubt, and
+Prints the digits of pages, line by line: those in boxes, in a grid, a table
+or a row, or all digits if there are no boxes. A ? follows an answer in doubt, and
 _ stands for an empty box. Pages are scans or photographs of 75 to 600 dpi,
 turned by any angle. Several networks answer with the mean of their outputs.
 Without any, the pretrained network answers: net1, trained on MNIST."""
@@ -50,10 +50,15 @@ def parse(argv: Sequence[str]) -> argparse.Namespace:
         "--csv",
         metavar="FILE",
         type=Path,
-        help="write a table: a row for each line, or each page with fields",
+        help="write a table: a row for each line or, with --fields, each page",
     )
     add("--fields", metavar="FILE", type=Path, help="JSON: a sample page, and fields by name")
-    add("--new-fields", metavar="FILE", type=Path, help="write such a file of the boxes found")
+    add(
+        "--new-fields",
+        metavar="FILE",
+        type=Path,
+        help="write a file of fields from the boxes found",
+    )
     parser.add_whole("--columns", "columns of the page's one grid")
     parser.add_whole("--rows", "rows of the page's one grid")
     return parser.parse_intermixed_args(argv)
@@ -101,7 +106,8 @@ def read_pages(options: argparse.Namespace) -> int:
         for note in page.notes:
             say(printable(f"note: {shown(path)}: {note}"), sys.stderr)
         if not options.json:
-            text = [f"{shown(path)}:"] * (len(pictures) > 1) + page.text.splitlines()
+            text = [f"{shown(path)}:"] * (len(pictures) > 1)
+            text += page.text.splitlines() if form is None else map(": ".join, rows[0].items())
             print("\n".join(printable(line, sys.maxsize) for line in text), flush=True)
         if options.show is not None:
             drawn = numbered(options.show, number, path) if to_folder else options.show
@@ -109,7 +115,10 @@ def read_pages(options: argparse.Namespace) -> int:
         if options.new_fields is not None:
             sample = os.path.relpath(path, options.new_fields.parent)
             write_fields(options.new_fields, page, sample)
-        return page.to_json() | ({} if form is None else {"fields": rows[0]})
+        document = page.to_json() | ({} if form is None else {"fields": rows[0]})
+        if options.new_fields is not None and page.boxed and not page.n_unseen:
+            document.pop("warning", None)  # a sample may be empty
+        return document
 
     status = for_each_picture(classifier, pictures, answer, "pages", options.json)
     if options.csv is not None:

@@ -55,11 +55,11 @@ MAX_MINUTES = 1_000_000
 
 #: The settings that are names, for --help-all.
 MEANINGS = {
-    "activation": "hidden neurons",
-    "loss": "tanh or softmax outputs",
+    "activation": "activation of hidden neurons",
+    "loss": "loss of tanh or of softmax outputs",
     "init": "initial weights",
-    "input_range": "[-1, 1] or [0, 1]",
-    "decay": "of the learning rate",
+    "input_range": "range of inputs, [-1, 1] or [0, 1]",
+    "decay": "how the learning rate falls",
 }
 
 #: The options that may stand beside --resume.
@@ -77,7 +77,7 @@ def parse(argv: Sequence[str]) -> Options:
     )
     length = add_settings(parser, argv)
     add = parser.add_argument
-    time = "instead of --epochs: as many as take about X minutes"
+    time = "train for about X minutes, instead of --epochs"
     length.add_argument("--minutes", type=minutes, metavar="X", help=time)
     add("--out", type=folder_name, metavar="DIR", help="folder of the run (runs/NET-DATE-TIME)")
     add("--resume", metavar="RUN", help="continue this run, up to --epochs if given")
@@ -125,11 +125,13 @@ def add_settings(parser: Parser, argv: Sequence[str], n_archs: str | None = None
     for name, meaning in DEFORMATION.items():
         add_number(f"--{name}", meaning, further)
     for name, choices in CHOICES.items():
-        text = f"{', '.join(choices)}: {MEANINGS[name]}"
+        text = f"{MEANINGS[name]}: {', '.join(choices)}"
         further(f"--{name.replace('_', '-')}", choices=choices, metavar="NAME", help=text)
-    add_number("--lr-end", "of the last epoch, decay factor (1/1000 in 2000)", further)
+    add_number(
+        "--lr-end", "last learning rate, with --decay factor (1/1000 after 2000 epochs)", further
+    )
     add_number("--lr-ratio", "learning rate of a layer divided by the next layer's", further)
-    target = "squared: target of the right class; the others get -X"
+    target = "with --loss squared: target of the right class; the others get -X"
     add_number("--target", target, further)
     add_number("--ones-and-sevens", "share of 1s and 7s written as in other countries (0)", further)
     warm_up = "training images over which the learning rate rises (0)"

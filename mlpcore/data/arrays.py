@@ -40,7 +40,7 @@ TEXT = "U"
 
 
 class Part(NamedTuple):
-    """Images and their labels, of the training or of the test, with their names in messages."""
+    """Images and labels of the training or the test set, and their names in messages."""
 
     images: Any
     labels: Any

@@ -51,7 +51,7 @@ MEMORY = "arrays in memory"
 
 @dataclass(frozen=True)
 class Images:
-    """Images (n, height, width), float32, made of their pixels when a slice or numbers take some.
+    """Images (n, height, width), float32, converted from pixels when a slice or numbers index it.
 
     `drawn` replaces some: it holds the place (n,) of each image's replacement, or -1, and these
     images (m, height, width) in [-1, 1]. `convert`, if given, makes images of pixels by a record.
@@ -212,7 +212,7 @@ class Dataset:
 
     @property
     def train_set(self) -> Images:
-        """Training images, made when they are taken."""
+        """Training images, converted from pixels only when indexed."""
         return Images(self.train_pixels, self.pixels, self.drawn)
 
     @property
@@ -232,7 +232,7 @@ class Dataset:
 
     @property
     def n_inputs(self) -> int:
-        """Pixels of an image, which is the size of a network's input layer."""
+        """The number of pixels of an image: the size of a network's input layer."""
         height, width = self.image_shape
         return height * width
 
@@ -291,7 +291,7 @@ class Dataset:
         )
 
     def all_for_test(self) -> Dataset:
-        """Return divided data with all images as test images, for a network of other data."""
+        """Return all images as test images, to evaluate a network trained on other data."""
         if isinstance(self.train_pixels, BytesOnDisk):
             pixels: Any = self.train_pixels.joined(self.test_pixels)
         else:

@@ -69,7 +69,7 @@ class BytesOnDisk:
         return self._with(_sides=shape[1:])
 
     def joined(self, other: BytesOnDisk) -> BytesOnDisk:
-        """These rows and others of the same file, which stay there."""
+        """These rows joined with others of the same file; all stay on disk."""
         return self._with(_rows=np.concatenate([self._rows, other._rows]))
 
     def swapaxes(self, first: int, second: int) -> BytesOnDisk:

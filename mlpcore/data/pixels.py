@@ -92,12 +92,12 @@ class PixelSpec(Record, frozen=True):
 
     @property
     def values_of_bytes(self) -> Float32Array:
-        """The value (256,) in [-1, 1] of each byte, of pixels that are bytes."""
+        """The value in [-1, 1] of each of the 256 bytes, for pixels that are bytes."""
         return scale(np.arange(256, dtype=np.uint8), *self.value_range)
 
     @property
     def inputs_of_bytes(self) -> Float32Array:
-        """Likewise, in the range of the inputs."""
+        """The value of each of the 256 bytes in the range of the inputs."""
         return to_range(self.values_of_bytes, self.input_range)
 
     def check(self, pixels: AnyArray, name: str) -> None:
@@ -133,7 +133,7 @@ class PixelSpec(Record, frozen=True):
         return images
 
     def rescaling(self, other: PixelSpec) -> tuple[float, float]:
-        """The factor and the summand that make images of another record images of this one.
+        """The factor and the offset that convert the images of another spec to this one's.
 
         Pixels keep their values, but for ranges that are each the whole of a type, from black to
         white: their pixels show the same although their values differ.
@@ -150,7 +150,7 @@ class PixelSpec(Record, frozen=True):
         return self.whole or self.value_range in _BLACK_TO_WHITE
 
     def rescale(self, images: Any, other: PixelSpec) -> Any:
-        """Images in [-1, 1] of another record on the scale of this one; themselves if it stays.
+        """Images in [-1, 1] of another spec, converted to this one's scale if it differs.
 
         They may be such as `Dataset.test_set`.
         """

@@ -203,7 +203,7 @@ class OnlineMLPClassifier(ClassifierMixin, OnlineMLP):  # type: ignore[misc]
         return self.loss == "cross-entropy" and self.class_weight is None
 
     def set_params(self, **params: Any) -> OnlineMLPClassifier:
-        """Sets parameters by name, those of `deformation` too, as ``deformation__alpha``.
+        """Sets parameters by name, including those of `deformation`, as ``deformation__alpha``.
 
         The deformation is replaced by another one with the new values, never changed.
         """

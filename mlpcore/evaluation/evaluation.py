@@ -116,7 +116,7 @@ class Evaluation:
 
     @property
     def error_rate(self) -> float:
-        """Errors in percent of all samples."""
+        """Errors as a percentage of all samples."""
         return 100 * self.errors / self.n
 
     @property

@@ -207,7 +207,7 @@ class TrainedClassifier:
         ]
 
     def outputs(self, images: Float32Array) -> Float64Array:
-        """Outputs (n, n_classes) for images (n, H, W) of a `Dataset`, of a committee their mean.
+        """Outputs (n, n_classes) for images (n, H, W) of a `Dataset`; the mean for a committee.
 
         They are probabilities if the loss is cross-entropy, else near -1 and 1. A committee of both
         losses averages probabilities.

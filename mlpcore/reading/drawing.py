@@ -8,7 +8,7 @@ from scipy.spatial import KDTree
 from mlpcore.reading.fields import numbers
 from mlpcore.reading.page import Page
 
-SURE, DOUBTFUL, EMPTY = "#0969da", "#cf222e", "#8c959f"
+SURE, DOUBTFUL, EMPTY, NUMBER = "#0969da", "#cf222e", "#8c959f", "#8250df"
 
 #: The height of the letters, as a share of that of a box: above it, and inside of it.
 LETTERS, SMALL = 0.35, 0.22
@@ -35,6 +35,7 @@ def draw(page: Page) -> Image.Image:
         canvas.text(tuple(corners[0] + place), each.text, colour, font, anchor)
     if page.boxed:
         for k, (first, *_) in enumerate(numbers(page), 1):
-            low = first.cell[3] / page.scale + (3, -3)
-            canvas.text(tuple(low), str(k), EMPTY, ImageFont.load_default(10), "ld")
+            (_, top), (left, bottom) = first.cell[[0, 3]] / page.scale
+            font = ImageFont.load_default(max(10, SMALL * (bottom - top)))
+            canvas.text((left + 3, bottom - 3), str(k), NUMBER, font, "ld")
     return image

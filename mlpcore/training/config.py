@@ -254,9 +254,9 @@ class TrainingConfig(Record, frozen=True):
         )
 
     def learning_rate_at(self, epoch: int, part: float = 0.5) -> float:
-        """eta when a part of an epoch, less than 1, is done; epochs count from 0.
+        """The learning rate eta after a fraction, below 1, of an epoch; epochs count from 0.
 
-        "factor" has eta_0 (eta_end / eta_0)^(epoch / (epochs - 1)) all over the epoch. "linear"
+        "factor" keeps eta_0 (eta_end / eta_0)^(epoch / (epochs - 1)) for the whole epoch. "linear"
         has eta_0 r, where r is the part of the run that is left. `warm_up` is not included. An
         epoch of an `earlier` schedule has the rate that this gave it.
         """

@@ -18,8 +18,8 @@ from pages import form, on_paper
 from pictures import DIGITS
 
 
-def write(name, n=12, **settings):
-    ink, centres = form(DIGITS[:n], 6, np.random.default_rng(1), **settings)
+def write(name, n=12, digits=DIGITS, **settings):
+    ink, centres = form(digits[:n], 6, np.random.default_rng(1), **settings)
     image = Image.fromarray(np.rint(on_paper(ink, np.random.default_rng(2))).astype(np.uint8))
     image.save(name)
     return centres
@@ -41,7 +41,7 @@ def test_text_and_json_and_the_drawn_page(call):
     with Image.open("found.png") as drawn, Image.open("form.png") as plain:
         assert drawn.mode == "RGB" and drawn.size == plain.size
         coloured = np.ptp(np.asarray(drawn), axis=2) > 50
-    left, top, right, bottom = page["lines"][0][0]["box"]
+    left, top, right, bottom = page["lines"][0][1]["box"]  # the first one shows its number
     assert coloured[top : bottom + 1, left].mean() > 0.9
     assert coloured[:top, left:right].any()  # the answer, which leaves the ink free
     assert not coloured[top + 5 : bottom - 4, left + 5 : right - 4].any()
@@ -92,11 +92,11 @@ def test_the_pages_of_a_tiff_file(call, capsys, monkeypatch):
     assert capsys.readouterr() == ("", message)
 
 
-def test_a_table_of_a_folder(call):
+def test_a_table_of_a_folder(call, capsys):
     """By fields a row a page, also of one that cannot be read; without fields a row a line."""
     os.mkdir("scans")
     write("scans/a.png")
-    write("form.png")
+    write("form.png", digits=[None] * 12)  # no warning that the sample is empty
     call("read", "pretrained", "form.png", "--new-fields", "form.json")
     with open("form.json") as file:
         fields = json.load(file)
@@ -104,6 +104,7 @@ def test_a_table_of_a_folder(call):
     Path("scans/b.png").write_bytes(b"no picture")
     options = ["scans", "--csv", "out.csv", "--fields", "form.json", "--show", "shown"]
     assert main(["read", "pretrained", *options]) == 2
+    assert capsys.readouterr().out.startswith(f"{os.path.join('scans', 'a.png')}:\nfield 1: ")
     with open("out.csv", newline="") as file:
         rows = list(csv.DictReader(file))
     assert [row["file"] for row in rows] == [
