@@ -10,21 +10,19 @@ import pytest
 
 import reproduce
 from mlpcore.commands import runs
-from mlpcore.data import mnist
-from mlpcore.data.idx import FILES, md5
+from mlpcore.data import dataset, mnist
 from mlpcore.network.architecture import PRESETS
 from mlpcore.report.console import Console
 from mlpcore.store.weights import read_network, weights_sha256
-from small_runs import assert_same_result, isolate, load_run, make_pixels, write_idx
+from small_runs import assert_same_result, isolate, load_run, write_idx
 
 
 @pytest.fixture
 def small(tmp_path, monkeypatch):
     """Small data in the place of MNIST and small networks, in the working folder."""
     isolate(monkeypatch, tmp_path / "work")
-    arrays = *make_pixels(230, 0), *make_pixels(60, 1)
-    monkeypatch.setattr(mnist, "MD5", dict(zip(FILES, map(md5, arrays))))
-    write_idx("data/mnist")
+    data = dataset.load(write_idx("data/mnist"))
+    monkeypatch.setattr(mnist, "IDENTITY", (data.train_pixels.shape, data.sha256))
     monkeypatch.setattr(runs, "trained_figures", lambda *args: {})  # they take long
     monkeypatch.setitem(PRESETS, "net1", (8,))
     monkeypatch.setitem(PRESETS, "net2", (9, 6))
