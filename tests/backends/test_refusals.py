@@ -60,7 +60,6 @@ BAD_SIZES = [(), 5, (5, 0), (5, -1, 2), (5, 1.5), (5, True), (2, 10**7)]
 BAD_SIZES += [(841, 10**6, 10**6, 10), (*[1] * 10**5, 0)]
 
 BAD_TEXTS = ["", "0", "-5", "a,b", "100,,5", "1.5", "net6", "9999999", "1" * 5000, "\u0661\u0660"]
-
 BAD_INDICES = [0.5, 1.0], [-1, 0], [0, 2**31], [0], ["a", "b"]
 
 #: Calls with a backend and a loaded network of 4-3-2, and how the message begins.

@@ -64,6 +64,7 @@ def engines(name, how, counts=(2,), block=32):
 @example(Problem((130, 33, 5), 40, 3, 1e-3, -1.0, weights="whole"), 150, 2)
 @example(Problem((841, 300, 129, 5), 40, 3, 1e-3, 0.0, 1.0, 1.0, *RELU, 9.0, 0.5), 32, 3)
 @example(Problem((20, 16, 4), 4500, 4, 0.01, weight_decay=0.05), 32, 2)
+@example(Problem((20, 16, 4), 40, 5, 0.02, weight_decay=1.0), 32, 2)
 @example(Problem((100, 1000, 257, 10), 20, 1, 1e-3, "own", weights="far apart"), 32, 16)
 @example(Problem((150, 300, 200, 10), 20, 1, 1e-3, None, 1.0, 2.0, *RELU, 0.0, 0.7, 0), 32, 3)
 @example(Problem((130, 257, 300), 20, 8, 1e-3, 0.0, 1.0, 1.0, *RELU, 0.0, 0.5, 1), 32, 3)

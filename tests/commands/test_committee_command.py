@@ -16,13 +16,12 @@ from mlpcore.store.weights import weights_sha256
 from small_runs import assert_same_result, load_run
 from test_golden_bits import EXPECTED
 
-OPTIONS = "--epochs 3 --recipe paper --lr 0.01 --threads 1 --out c --arch 8,6 7,5 12"
-
 
 @pytest.fixture
 def argv(data):
     """The command of a committee of three in the folder ``c``."""
-    return ["committee", "--data", data, *OPTIONS.split()]
+    options = "--epochs 3 --recipe paper --lr 0.01 --threads 1 --out c --arch 8,6 7,5 12"
+    return ["committee", "--data", data, *options.split()]
 
 
 @pytest.mark.figures

@@ -153,12 +153,9 @@ def test_cells_of_noise_give_the_covariances_of_a_number_for_each_pixel(sigma, c
     assert response @ response.T / cell == pytest.approx(expected, rel=3e-4)
 
 
-BACKEND = backends.get("cpu", 1)
-
-
 def field(n=1, height=48, width=64, seed=3, **settings):
     arguments = np.arange(n), np.zeros(n, np.uint8), DeformationParameters(**settings)
-    return displacements((height, width), *arguments, seed, 0, BACKEND)
+    return displacements((height, width), *arguments, seed, 0, backends.get("cpu", 1))
 
 
 def source(points, displacement):

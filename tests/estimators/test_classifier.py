@@ -151,13 +151,11 @@ def test_weights_that_are_written_and_parameters_that_change_count_in_the_next_s
     assert (len(fast.loss_curve_), fast.n_iter_, fast.t_) == (1, 3, 3)
 
 
-def test_pipeline_with_a_search_in_two_processes():
+def test_pipeline_with_a_search():
     grid = {"mlp__max_iter": [1, 9], "mlp__deformation__alpha": [0.0, 4.0]}
-    pipeline = Pipeline([("mlp", make_mlp(**DEFORMED))])
-    one, two = (GridSearchCV(pipeline, grid, cv=2, n_jobs=n_jobs).fit(X, Y) for n_jobs in (1, 2))
-    assert np.array_equal(*(each.cv_results_["mean_test_score"] for each in (one, two)))
-    assert two.best_params_["mlp__max_iter"] == 9
-    assert two.score(X, Y) > 0.9
+    search = GridSearchCV(Pipeline([("mlp", make_mlp(**DEFORMED))]), grid, cv=2).fit(X, Y)
+    assert search.best_params_["mlp__max_iter"] == 9
+    assert search.score(X, Y) > 0.9
     mlp = make_mlp().set_params(deformation=DEFORMATION, deformation__beta=1, deformation__alpha=9)
     assert mlp.deformation == mlpcore.DeformationParameters(6.0, 9.0, 1.0, 5.0, (1,)) != DEFORMATION
 

@@ -18,10 +18,8 @@ pytestmark = SHORT
 IMAGES = np.random.default_rng(0).uniform(-1, 1, (12, 15, 13)).astype(np.float32)
 COLOURS = np.zeros((12, 20, 26, 3), np.uint8)
 SOME = X[:40], Y[:40]
-ALONE = np.eye(230)[0]  # the weight of one sample only
 SHARE = {"early_stopping": True, "validation_fraction": 0.2}
 MANY = np.arange(600)
-HUGE = np.full(230, 1e30)
 BOTH = np.column_stack([Y > 0, Y < 2]).astype(int)
 
 #: Values of parameters: of the classifier that deforms, of the deformer, of its method `deform`
@@ -155,9 +153,9 @@ CALLS = [
     (overflow, r"^X holds 3e\+38.*expected"),
     (fit(X, Y, class_weight={0: 0, 1: 0, 2: 0}), "class_weight: all weights are zero"),
     (fit(csr_matrix(X), Y, **DEFORMED), "^X is a sparse matrix: expected an array of images"),
-    (fit(X, Y, HUGE, class_weight={0: 1e30}), "infinity or a value too large"),
+    (fit(X, Y, np.full(230, 1e30), class_weight={0: 1e30}), "infinity or a value too large"),
     (fit(X[:4], Y[:4], **SHARE), "^validation_fraction of 0.2 of 4 samples: expected"),
-    (fit(X, Y, ALONE, **SHARE), "^sample_weight: all are zero in a part"),
+    (fit(X, Y, np.eye(230)[0], **SHARE), "^sample_weight: all are zero in a part"),
     (fit(X, Y, callbacks=3), "^callbacks 3: expected a list of functions"),
     (fit(X, Y, callbacks=[Observer]), "^callbacks.*expected functions or Observers$"),
     (lambda: make_mlp().set_params(deformation__alpha=1), "^deformation None: expected"),

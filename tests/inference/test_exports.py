@@ -154,8 +154,7 @@ def test_runs_paths_and_committees():
     assert "Committee of 2" in onnx.load("n.ONNX").doc_string
 
 
-RNG = np.random.default_rng(1)
-X = RNG.normal(size=(90, 5)).astype(np.float32)
+X = np.random.default_rng(1).normal(size=(90, 5)).astype(np.float32)
 Y = (X[:, 0] > 0).astype(int) + (X[:, 1] > 0.5)
 
 #: What the labels 0, 1 and 2 stand for, and the type in the file.

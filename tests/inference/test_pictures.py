@@ -78,10 +78,7 @@ def test_a_digit_leans_half_as_much_and_is_upright(angle):
     for share, found in zip(SHARES, turned_back(stroke(angle), BACKEND), strict=True):
         assert np.abs(found - stroke((1 - share) * angle)).mean() < 0.03
         assert np.abs(found - stroke(angle)).mean() == pytest.approx(0, abs=1e-6) or angle
-
-
-def test_an_empty_image_stays_empty():
-    blank = np.full((1, 29, 29), -1, np.float32)
+    blank = np.full((1, 29, 29), -1, np.float32)  # stays empty
     assert all(np.array_equal(form, blank) for form in turned_back(blank, BACKEND))
 
 

@@ -14,9 +14,6 @@ from mlpcore.store import run_folder
 from mlpcore.store.run_folder import CONFIG, RUN_FILES, Run
 from small_runs import DATA, StopAfter, assert_same_result, make_config, start_run
 
-#: The calls of the system that change a folder, or make a file durable.
-CALLS = ("open", "fsync", "replace")
-
 
 def drive(folder):
     """Begins a run, stops it in its second epoch, gives it a fourth one, and goes on to its end.
@@ -39,7 +36,10 @@ def drive(folder):
 
 
 def watch(patch, last=None):
-    """A list of the calls from now on; the process is killed before one of them."""
+    """A list of the calls from now on that change a folder, or make a file durable.
+
+    The process is killed before one of them.
+    """
     calls = []
 
     def watched(name, call, *args, **kwargs):
@@ -48,7 +48,7 @@ def watch(patch, last=None):
         calls.append(name)
         return call(*args, **kwargs)
 
-    for name in CALLS:
+    for name in ("open", "fsync", "replace"):
         patch.setattr(os, name, partial(watched, name, getattr(os, name)))
     return calls
 

@@ -10,14 +10,11 @@ from pathlib import Path
 import pytest
 
 import forked
-import mlpcore
 from mlpcore.__main__ import main
 from mlpcore.commands import runs
 from mlpcore.network import Network
 from mlpcore.store.run_folder import read_history
 from small_runs import write_idx, write_weights
-
-ROOT = Path(mlpcore.__file__).parents[1]
 
 TRAIN = "train --data data --recipe paper --arch 4 --epochs 1 --threads 1 --out run --seed 1"
 
@@ -26,7 +23,7 @@ COMMANDS = [
     "evaluate net --data data --threads 1",
     "preview --data data --rows 2 --columns 2 --threads 1",
     "export net --safetensors other.safetensors",
-    f"predict {ROOT / 'docs/images/drawn.png'}",
+    f"predict {Path(__file__).parents[2] / 'docs/images/drawn.png'}",
 ]
 
 

@@ -138,9 +138,6 @@ def right_calls(sizes, n, seed):
     }
 
 
-WITH_NETWORK = ("train", "predict", "count_errors")
-
-
 def outcome(call, *arguments, **options):
     """The result or the exception of a call, with one line."""
     try:
@@ -160,7 +157,7 @@ def operation(name, network, arguments, backend):
     arrays = [a for a in arguments.values() if isinstance(a, np.ndarray) and a.size < 10**6]
     saved = [(a, a.copy()) for a in arrays if a.flags.writeable]
     network = network.copy()
-    subject = (network,) if name in WITH_NETWORK else ()
+    subject = (network,) if name in ("train", "predict", "count_errors") else ()
     result = outcome(getattr(backend, name), *subject, **arguments)
     if name == "train" and not isinstance(result, Exception):
         result = np.concatenate([a.ravel() for a in (*network.weights, *network.biases)])
