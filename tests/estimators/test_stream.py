@@ -1,5 +1,6 @@
 """The learners of streams: they learn, grow, are copied and refuse; River knows them."""
 
+import copy
 import math
 import pickle
 import sqlite3
@@ -15,6 +16,7 @@ from scipy.special import softmax
 from mlpcore import Network, StreamMLPClassifier, StreamMLPRegressor
 from mlpcore.network.activation import HUBER_THRESHOLD
 from mlpcore.training.trainer import Diverged
+from small_runs import same_weights
 
 
 def named(row):
@@ -280,6 +282,28 @@ def test_nan_is_a_missing_name_and_arrays_keep_its_place():
         found = of_arrays.predict_proba_one(x)
         assert found != of_arrays.predict_proba_one(row)
         assert found == of_arrays.predict_proba_one(x.tolist())
+
+
+@pytest.mark.parametrize(
+    "copied", [copy.copy, copy.deepcopy, lambda it: pickle.loads(pickle.dumps(it))]
+)
+@pytest.mark.parametrize("place", [0, 40, 80])
+@pytest.mark.parametrize("kind", ["names", "rows"])
+def test_a_copy_goes_on_by_itself(kind, place, copied):
+    """To the same bits, also with names that come later."""
+
+    def learn(model, begin, end):
+        for x, y in [*zip(*clouds(120))][begin:end]:
+            model.learn_one(
+                x if kind == "rows" else dict([*named(x).items()]["ab7".index(str(y)) :]), y
+            )
+
+    whole, model = StreamMLPClassifier((8, 5)), StreamMLPClassifier((8, 5))
+    learn(whole, 0, 120)
+    learn(model, 0, place)
+    for each in (copied(model), model):
+        learn(each, place, 120)
+        assert same_weights(each.network_, whole.network_)
 
 
 def test_seeds():
