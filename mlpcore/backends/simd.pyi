@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 from typing import Any
 
 from mlpcore.backends.base import Backend
@@ -16,17 +14,9 @@ __all__ = [
 ]
 
 INSTRUCTION_SETS: tuple[str, ...]
-"""From the plainest to the widest."""
-
 SCHEDULES: tuple[str, ...]
-"""When updates are applied. "packed" is "deferred" with packed weights for large networks."""
-
 DEFAULT_BLOCK: int
-"""Samples between two updates of the deferred schedule."""
-
 PACKED_FROM: int
-"""The packed schedule packs networks with this many weights above the first layer, or more."""
-
 MAX_BLOCK: int
 MAX_THREADS: int
 

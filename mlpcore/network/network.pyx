@@ -9,7 +9,7 @@ import numpy as np
 
 from mlpcore import philox
 from mlpcore.checks import check_choice, check_whole
-from mlpcore.cpu import total_memory
+from mlpcore.cpu import check_memory
 from mlpcore.errors import InputError, brief
 from mlpcore.network.activation import ACTIVATIONS, ALL_LOSSES, INITS
 from mlpcore.network.architecture import MAX_WIDTH, count_parameters
@@ -36,12 +36,7 @@ def _check_layer_sizes(layer_sizes):
     for size in sizes:
         check_whole(f"layer sizes {shown}: size", size, 1, MAX_WIDTH)
     sizes = tuple(int(size) for size in sizes)
-    needed, memory = 4 * count_parameters(sizes), total_memory()
-    if needed > memory:
-        raise InputError(
-            f"layer sizes {shown}: the weights need {needed / 2**30:,.1f} GiB, "
-            f"this machine has {memory / 2**30:,.1f} GiB"
-        )
+    check_memory(4 * count_parameters(sizes), f"layer sizes {shown}: the weights")
     return sizes
 
 
