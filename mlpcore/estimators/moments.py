@@ -11,18 +11,10 @@ from mlpcore.typing import AnyArray, Float64Array
 
 @dataclass(frozen=True)
 class Moments:
-    """Moments of targets: the sums of their weights, and of weighted differences and squares.
+    """Moments of targets: the sums of their weights, and of weighted differences and squares."""
 
-    Attributes
-    ----------
-    origin
-        (k,) float64, near the targets: differences are those from it.
-    sums
-        (1 + 2 k,) float64: of the weights, the differences and their squares.
-    """
-
-    origin: Float64Array
-    sums: Float64Array
+    origin: Float64Array  #: (k,), near the targets: differences are those from it
+    sums: Float64Array  #: (1 + 2 k,): of the weights, the differences and their squares
 
     @classmethod
     def of(cls, targets: Float64Array, weights: AnyArray | None) -> Moments:

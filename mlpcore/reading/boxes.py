@@ -71,12 +71,8 @@ def find_quads(dark: UInt8Array) -> tuple[Float64Array, float]:
 
     They are what ink encloses that has four straight sides. Their corners begin at the upper left
     of a page whose lines are level, and go on clockwise. The angle, in degrees from -45 to 45, is
-    how far the page must turn counter-clockwise until they are.
-
-    Parameters
-    ----------
-    dark : ndarray of uint8, shape (h, w)
-        255 where there is ink, else 0.
+    how far the page must turn counter-clockwise until they are. `dark` (h, w), uint8, is 255 where
+    there is ink, else 0.
     """
     rows, columns = dark.shape
     light = 255 - cv2.dilate(dark, np.ones((3, 3), np.uint8))
@@ -129,14 +125,8 @@ def drawn_boxes(ink: Ink, known: AnyArray, is_pale: bool) -> AnyArray:
     are none where most of the ink crosses their lines, which are those of squared paper. Squared
     paper without ink is taken for a form, whose boxes are empty.
 
-    Parameters
-    ----------
-    ink : Ink
-        Of the page.
-    known : ndarray of int64, shape (m, 4)
-        Boxes of a lattice, whose lines may be paler.
-    is_pale : bool
-        Whether lines are looked for that are paler than what is written.
+    The lines of the `known` boxes (m, 4), int64, of a lattice may be paler; `is_pale` tells that
+    lines are looked for that are paler than what is written.
     """
     dark = ink.pale if is_pale else ink.strokes
     first = known

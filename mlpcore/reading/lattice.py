@@ -54,18 +54,10 @@ STEPS = np.array([[0, 1], [1, 0]])
 
 
 class Lattice(NamedTuple):
-    """Boxes in rows and columns.
+    """Boxes in rows and columns."""
 
-    Attributes
-    ----------
-    members : ndarray of int64, shape (n,)
-        The numbers of its boxes.
-    places : ndarray of int64, shape (n, 2)
-        The row and the column of each, from 0; no two boxes have the same.
-    """
-
-    members: AnyArray
-    places: AnyArray
+    members: AnyArray  #: (n,) int64, the numbers of its boxes
+    places: AnyArray  #: (n, 2) int64, row and column of each, from 0; no two boxes have the same
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -186,21 +178,9 @@ def complete(
 ) -> list[Cell]:
     """The boxes of a page whose lines are level, and those that their lattices lack.
 
-    Parameters
-    ----------
-    boxes : ndarray of int64, shape (n, 4)
-        Left, top, right and bottom of those that were found.
-    ink : Ink
-        Of the page.
-    page : ndarray of uint8, shape (h, w)
-        0 where the page has ended.
-    columns, rows : int, optional
-        Of the page's one lattice, if they are known.
-
-    Raises
-    ------
-    InputError
-        When there is no lattice with so many columns and rows. Its text follows the page's name.
+    `boxes` (n, 4), int64, are left, top, right and bottom of those that were found, and `page`
+    (h, w) is 0 where the page has ended. An InputError, whose text follows the page's name, when
+    there is no lattice with so many columns and rows, if these are known of the page's one lattice.
     """
     is_known = columns is not None or rows is not None
     if not len(boxes):

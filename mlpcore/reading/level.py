@@ -60,33 +60,17 @@ THRESHOLDS = 6
 
 
 class Level(NamedTuple):
-    """A page whose lines are level.
+    """A page whose lines are level."""
 
-    Attributes
-    ----------
-    ink : Ink
-        Of the level page.
-    page : ndarray of uint8, shape (h, w)
-        0 where the page has ended.
-    source : ndarray of float32, shape (h, w, 2)
-        The point of the picture, x and y, that each of its pixels comes from.
-    known : ndarray of int64, shape (m, 4)
-        Left, top, right and bottom of the boxes of the lattice that shows how the page lies.
-    is_pale : bool
-        Whether the lines of boxes are paler than what is written.
-    boxes : ndarray of int64, shape (n, 4)
-        Those of all drawn boxes.
-    on_ground : bool
-        Whether a dark ground was taken off.
-    """
-
-    ink: Ink
-    page: UInt8Array
-    source: Float32Array
+    ink: Ink  #: of the level page
+    page: UInt8Array  #: (h, w), 0 where the page has ended
+    source: Float32Array  #: (h, w, 2), the point of the picture that each of its pixels comes from
+    #: (m, 4) int64: left, top, right and bottom of the boxes of the lattice that shows how the page
+    #: lies.
     known: AnyArray
-    is_pale: bool
-    boxes: AnyArray
-    on_ground: bool
+    is_pale: bool  #: whether the lines of boxes are paler than what is written
+    boxes: AnyArray  #: (n, 4) int64, of all drawn boxes
+    on_ground: bool  #: whether a dark ground was taken off
 
     def to_picture(self, points: AnyArray) -> Float64Array:
         """Where points (n, 2) of the level page are in the picture."""
@@ -194,21 +178,12 @@ def _joined(dark: UInt8Array) -> UInt8Array:
 
 
 class _Bend(NamedTuple):
-    """By how much boxes lie off the places that a homography gives them.
+    """By how much boxes lie off the places that a homography gives them."""
 
-    Attributes
-    ----------
-    x, y : ndarray of float64, shapes (w,) and (h,)
-        Where columns and rows of the level lattice begin and end, in turn.
-    shifts : ndarray of float32, shape (h, w, 2)
-    boxes : ndarray of float64, shape (n, 4)
-        Left, top, right and bottom of the boxes on the level page.
-    """
-
-    x: Float64Array
-    y: Float64Array
-    shifts: Float32Array
-    boxes: Float64Array
+    x: Float64Array  #: (w,), where columns of the level lattice begin and end, in turn
+    y: Float64Array  #: (h,), likewise, rows
+    shifts: Float32Array  #: (h, w, 2)
+    boxes: Float64Array  #: (n, 4): left, top, right and bottom on the level page
 
 
 def _turning(angle: float) -> Float64Array:

@@ -82,30 +82,14 @@ class Segment(NamedTuple):
 
 
 class Field(NamedTuple):
-    """A box with a digit, or a number of several digits.
+    """A box with a digit, or a number of several digits."""
 
-    Attributes
-    ----------
-    box : Box
-        On the page.
-    n_parts : int
-        The pieces of ink from left to right, of which digits are made; 0 if there is none.
-    segments : list of Segment
-        What may be a digit, by `first`.
-    marks : sequence of (str, Box)
-        Points, commas, minus signs, and ink of no known kind.
-    is_number : bool
-        Whether there may be several digits.
-    doubt : float
-        The least doubt of its answers.
-    """
-
-    box: Box
-    n_parts: int
-    segments: list[Segment]
-    marks: Sequence[tuple[str, Box]] = ()
-    is_number: bool = False
-    doubt: float = 0.0
+    box: Box  #: on the page
+    n_parts: int  #: pieces of ink from left to right, of which digits are made; 0 if there is none
+    segments: list[Segment]  #: what may be a digit, by `first`
+    marks: Sequence[tuple[str, Box]] = ()  #: points, commas, minus signs, and ink of no known kind
+    is_number: bool = False  #: whether there may be several digits
+    doubt: float = 0.0  #: the least of its answers
 
     @property
     def likely(self) -> list[Segment]:
