@@ -48,8 +48,10 @@ def test_a_stepper_has_copies_of_what_points_into_memory(cpu_name, kind):
         images, labels, _ = training_set((20, 30, 3), 9, zeros=0.5)
         images, weights = kind(images), np.ones(9, np.float32)
         stepper = backends.get(cpu_name).stepper(Network((20, 30, 3), 1))
+        start = stepper.network  # which no later step changes
         result = stepper.train(images, labels, rates, sample_weight=weights)
         results.append((result, bits(stepper.network)))
+        assert bits(start) == bits(Network((20, 30, 3), 1))
     assert labels[0] == 255
     assert results[0] == results[1]
 

@@ -27,19 +27,14 @@ for line in sys.argv[1:]:
     assert __main__.main(line.split()) == 0, line
 """
 
-COMMANDS = (
-    "train --data data --arch 8 --epochs 1 --out run",
-    "train --resume run --epochs 2",
-    "evaluate run",
-    "export run --onnx two.onnx --safetensors two.safetensors",
-)
-
 
 def test_commands_run_without_what_windows_lacks(tmp_path):
     pytest.importorskip("psutil")
     pytest.importorskip("onnx")
     write_idx(tmp_path / "data")
-    command = [sys.executable, "-c", WITHOUT_POSIX, *COMMANDS]
+    command = [sys.executable, "-c", WITHOUT_POSIX]
+    command += ["train --data data --arch 8 --epochs 1 --out run", "train --resume run --epochs 2"]
+    command += ["evaluate run", "export run --onnx two.onnx --safetensors two.safetensors"]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     assert {"data", "run", "two.onnx"} < set(os.listdir(tmp_path))

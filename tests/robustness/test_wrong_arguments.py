@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 from scipy import sparse
 
 import mlpcore
+from c_operations import right_calls
 from emulated import SIMD
 from mlpcore import ElasticDeformer, Network, OnlineMLPClassifier, StreamMLPClassifier, backends
 from mlpcore.backends.simd import SCHEDULES, SimdBackend
@@ -107,35 +108,6 @@ def spoilt(draw, arguments, changes=CHANGES):
         with np.errstate(all="ignore"):
             result[name] = change(right)
     return result
-
-
-def right_calls(sizes, n, seed):
-    """Operations of every CPU backend, with arguments that fit a network of these sizes."""
-    rng = np.random.default_rng(seed)
-
-    def floats(*shape):
-        return rng.uniform(-1, 1, shape).astype(np.float32)
-
-    images, labels = floats(n, sizes[0]), rng.integers(0, sizes[-1], n).astype(np.uint8)
-    order, weights = rng.permutation(n).astype(np.int32), abs(floats(n))
-    pictures, maps = floats(n, 5, 4), np.eye(2, dtype=np.float32) + floats(n, 2, 2) / 5
-    taps, place = np.full((1, 21), 1 / 21, np.float32), {"seed": 7, "epoch": 3}
-    affine, smooth = {"images": pictures, "affine": maps}, {"taps": taps, "alpha": 3.0}
-    deformed = affine | smooth | place | {"background": -1.0}
-    samples = {"images": images, "labels": labels}
-    steps = {**samples, "order": order, "learning_rate": 1e-5, "target": 0.5}
-    at = {"height": 7, "width": 31, "indices": rng.integers(0, 300, n)}
-    return {
-        "train": steps,
-        "train ": steps | {"sample_weight": weights},
-        "predict": {"images": images},
-        "count_errors": samples,
-        "affine_maps": {"labels": labels, "angles": np.full(256, 0.2), "scale": 0.1} | place,
-        "fields": smooth | place | at,
-        "deform_by": affine | {"background": -1.0, "displacement": floats(n, 2, 5, 4)},
-        "deform": deformed | {"first": 95},
-        "deform ": deformed | {"out": np.zeros_like(pictures)},
-    }
 
 
 def outcome(call, *arguments, **options):

@@ -44,10 +44,11 @@ def no_driver(name, *arguments, imported=__import__):
     return imported(name, *arguments)
 
 
-NO_DEVICE = failing("cuInit failed: no\n CUDA-capable device is detected")
+STALE, NO_DEVICE = (
+    failing("device kernel\n image is invalid"),
+    failing("cuInit failed: no\n device"),
+)
 REFUSE = Mock(side_effect=nvcc.CannotCompile("nvcc is not on PATH"))
-
-STALE = failing("device kernel\n image is invalid")
 
 REFUSED = [
     (lambda _, cuda: setattr(cuda, "module_from_buffer", STALE), "image is invalid; expected othe"),
