@@ -36,9 +36,10 @@ from mlpcore.store.trained import TrainedNetwork
 from mlpcore.training.trainer import Trainer
 
 TEXT = """\
-Trains networks of several seeds and architectures, and averages them. Members,
-settings and seeds are fixed before anything is trained. Ctrl-C stops; the same
-command resumes. The members' seeds are --seed, --seed + 1, and so on."""
+Trains networks of several seeds and architectures, and averages their
+outputs. Members, settings and seeds are fixed before anything is trained.
+Ctrl-C stops; the same command resumes. The members' seeds are --seed,
+--seed + 1, and so on."""
 
 
 def parse(argv: Sequence[str]) -> train.Options:
@@ -53,7 +54,7 @@ def parse(argv: Sequence[str]) -> train.Options:
     add = parser.add_argument
     members = "members of each architecture (1)"
     add("--members", type=whole_number, default=1, metavar="K", help=members)
-    out = "folder of the committee, which may hold a stopped one"
+    out = "folder of the committee: new, or of a stopped one to resume"
     add("--out", type=folder_name, required=True, metavar="DIR", help=out)
     cluster = parser.add_mutually_exclusive_group()
     workers = "train on N processes of this machine at once, with Dask"

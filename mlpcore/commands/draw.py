@@ -36,7 +36,7 @@ def parse(argv: Sequence[str]) -> argparse.Namespace:
 
 def add_precision_option(parser: argparse.ArgumentParser) -> None:
     """--precision, of the weights in a file."""
-    kinds = "float16 halves the file; weights are rounded to 11 bits (float32)"
+    kinds = "float16 halves the file, and rounds weights to 11 bits (default: float32)"
     parser.add_argument("--precision", choices=DTYPES, metavar="NAME", help=kinds)
 
 

@@ -57,7 +57,7 @@ def add_network_arguments(parser: argparse.ArgumentParser, nargs: str) -> None:
 def add_copies_options(parser: Parser) -> None:
     """--copies, --strength and --seed, read by `given_copies`."""
     parser.add_whole("--copies", "average over N deformed copies of each image; each costs a pass")
-    parser.add_number("--strength", "factor of the default deformation (0.5)")
+    parser.add_number("--strength", "deformation of the copies, relative to the default's (0.5)")
     parser.add_whole("--seed", "seed of the copies (0)")
 
 
@@ -90,7 +90,7 @@ def add_picture_arguments(parser: Parser) -> None:
     """Networks and pictures in any order, copies, and --json, for `networks_and_pictures`."""
     what = (
         "networks: folders of runs or committees, .safetensors files, pretrained; pictures: PNG, "
-        "JPEG, GIF, BMP, TIFF, WebP or PPM files, folders of them, or - for the standard input"
+        "JPEG, GIF, BMP, TIFF, WebP or PPM files, folders of them, or - for standard input"
     )
     parser.add_argument("paths", metavar="PATH", type=network_path, nargs="+", help=what)
     add_copies_options(parser)

@@ -31,8 +31,8 @@ from mlpcore.reading.page import check_grid, read
 from mlpcore.terminal import say
 
 TEXT = """\
-Prints the digits of pages, line by line: those in boxes, in a grid, a table
-or a row, or all digits if there are no boxes. A ? follows an answer in doubt, and
+Prints the digits of pages, line by line. If a page has boxes, in a grid, a
+table or a row, only these are read. A ? follows an answer in doubt, and
 _ stands for an empty box. Pages are scans or photographs of 75 to 600 dpi,
 turned by any angle. Several networks answer with the mean of their outputs.
 Without any, the pretrained network answers: net1, trained on MNIST."""
@@ -59,8 +59,8 @@ def parse(argv: Sequence[str]) -> argparse.Namespace:
         type=Path,
         help="write a file of fields from the boxes found",
     )
-    parser.add_whole("--columns", "columns of the page's one grid")
-    parser.add_whole("--rows", "rows of the page's one grid")
+    parser.add_whole("--columns", "number of columns, if the page has a single grid")
+    parser.add_whole("--rows", "number of rows, if the page has a single grid")
     return parser.parse_intermixed_args(argv)
 
 

@@ -56,7 +56,7 @@ MAX_MINUTES = 1_000_000
 #: The settings that are names, for --help-all.
 MEANINGS = {
     "activation": "activation of hidden neurons",
-    "loss": "loss of tanh or of softmax outputs",
+    "loss": "tanh or softmax outputs",
     "init": "initial weights",
     "input_range": "range of inputs, [-1, 1] or [0, 1]",
     "decay": "how the learning rate falls",
@@ -127,9 +127,8 @@ def add_settings(parser: Parser, argv: Sequence[str], n_archs: str | None = None
     for name, choices in CHOICES.items():
         text = f"{MEANINGS[name]}: {', '.join(choices)}"
         further(f"--{name.replace('_', '-')}", choices=choices, metavar="NAME", help=text)
-    add_number(
-        "--lr-end", "last learning rate, with --decay factor (1/1000 after 2000 epochs)", further
-    )
+    last = "last learning rate, with --decay factor (--lr / 1000 after 2000 epochs)"
+    add_number("--lr-end", last, further)
     add_number("--lr-ratio", "learning rate of a layer divided by the next layer's", further)
     target = "with --loss squared: target of the right class; the others get -X"
     add_number("--target", target, further)

@@ -119,7 +119,7 @@ class PixelSpec(Record, frozen=True):
             )
 
     def to_images(self, pixels: AnyArray) -> Float32Array:
-        """Images (n, H, W) in [-1, 1], as a `Dataset` holds them, of pixels (n, h, w).
+        """Converts pixels (n, h, w) to images (n, H, W) in [-1, 1], as a `Dataset` holds them.
 
         It works in batches, which saves memory.
         """

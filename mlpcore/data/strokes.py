@@ -82,7 +82,7 @@ CIRCLE = (
 def draw_strokes(
     images: Any, labels: UInt8Array, classes: Sequence[Any], share: float, seed: int
 ) -> tuple[AnyArray, Float32Array]:
-    """Strokes on a share of the ones and sevens: the indices (m,), and these images (m, h, w).
+    """Draws strokes on a share of the ones and sevens; returns indices (m,), images (m, h, w).
 
     `images` are (n, h, w) float32 in [-1, 1], or such as `Dataset.train_set`. Half as large a share
     of the zeros is open. `classes` says what the labels (n,) stand for; an InputError if they lack

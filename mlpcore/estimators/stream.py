@@ -271,7 +271,7 @@ class StreamMLPClassifier(_StreamMLP, MiniBatchClassifier):  # type: ignore[misc
         return dict(zip(labels, shares.tolist()))
 
     def predict_proba_many(self, X: Any) -> Any:
-        """The answers of `predict_proba_one` for the rows of a pandas.DataFrame: another one."""
+        """The answers of `predict_proba_one` for the rows of a pandas.DataFrame, as another one."""
         rows = [self.predict_proba_one(x) for x in _rows(X)]
         return sys.modules["pandas"].DataFrame(rows, X.index, self.classes_)
 

@@ -203,7 +203,7 @@ class TrainingConfig(Record, frozen=True):
         return Network(layer_sizes, self.seed, self.activation, self.loss, self.init)
 
     def with_epochs(self, epochs: int, begun: int) -> TrainingConfig:
-        """The settings of a run that is to end after another number of epochs than before.
+        """The settings of the same run with another number of epochs.
 
         Epochs that have begun keep their learning rates. The following ones have those of a run
         that has so many epochs from the beginning and the other settings as they are. So
@@ -270,7 +270,7 @@ class TrainingConfig(Record, frozen=True):
         return self.learning_rate * fall ** (epoch / (held.epochs - 1))
 
     def learning_rates_after(self, samples: float, n_samples: int) -> tuple[float, ...]:
-        """eta of each layer when so many samples of a run are done, `n_samples` being an epoch's.
+        """eta of each layer after a number of samples of a run; an epoch has `n_samples`.
 
         `warm_up` is included. Raises InputError when one is 0 or infinite in float32.
         """

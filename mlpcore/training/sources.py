@@ -91,7 +91,7 @@ class Source(ABC):
         """
 
     def parts(self, samples: Segment) -> Iterator[Segment]:
-        """The inputs and labels of `validation` or `test`, some at a time."""
+        """The inputs and labels of `validation` or `test`, a few at a time."""
         yield samples
 
     def _weigh(self, sample_weight: ArrayLike | None) -> Float32Array | None:
@@ -227,7 +227,7 @@ class ArraySource(Source):
         return images.reshape(len(images), self.n_inputs)
 
     def reserve(self, network: LoadedNetwork) -> None:
-        """Allocates the memory of the deformation and of the training on a device."""
+        """Allocates memory for the deformation and for training on a device."""
         images, labels = self._images, self._labels
         if not self._stay:
             images, labels = self._shown, self._taken_labels
@@ -317,7 +317,7 @@ class SparseSource(Source):
         self._rows, self._labels, self._seed = rows, labels, seed
 
     def reserve(self, network: LoadedNetwork) -> None:
-        """Allocates nothing: a stepper on the CPU trains."""
+        """Allocates nothing, because training runs on the CPU."""
 
     def begin(self, epoch: int) -> None:
         """Draws the order."""
