@@ -1,7 +1,5 @@
 """The look of the site's figures: Okabe and Ito's colours, no frames, letters of a page."""
 
-from __future__ import annotations
-
 import matplotlib as mpl
 from cycler import cycler
 

@@ -1,8 +1,6 @@
 """Makes the network of the package from the best one of a finished run on MNIST: its weights in
 float16, with its settings and its errors, counted anew. Beside it is its SHA-256."""
 
-from __future__ import annotations
-
 import dataclasses
 import hashlib
 import sys

@@ -1,8 +1,6 @@
 """Measures how well pages are read: forms and numbers that are made from MNIST's test digits, and
 scanned pages of one digit. The result is a JSON file, which docs/read.md shows."""
 
-from __future__ import annotations
-
 import argparse
 import difflib
 import json

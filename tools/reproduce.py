@@ -4,8 +4,6 @@ Called again after any stop, it goes on. What has come of each run is written be
 folder, as JSON. Such files of the finished experiment are in benchmarks/results/table1.
 """
 
-from __future__ import annotations
-
 import argparse
 import math
 import re

@@ -1,7 +1,5 @@
 """Evaluations of several networks on the same samples, compared."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import numpy as np

@@ -3,8 +3,6 @@
 Their order is found here, too.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from itertools import pairwise
 

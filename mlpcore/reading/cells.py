@@ -1,7 +1,5 @@
 """Content of the boxes of a form: nothing, a mark, one digit, or a number of several digits."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from functools import reduce
 from typing import NamedTuple

@@ -1,7 +1,5 @@
 """Answers, drawn onto the page that was read."""
 
-from __future__ import annotations
-
 from PIL import Image, ImageDraw, ImageFont
 from scipy.spatial import KDTree
 

@@ -1,7 +1,5 @@
 """Boxes in rows and columns: a row has all of its boxes, also those that were not seen."""
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 import cv2

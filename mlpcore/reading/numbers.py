@@ -1,7 +1,5 @@
 """Numbers without boxes: lines of digits, and the candidates for digits in each number."""
 
-from __future__ import annotations
-
 from collections.abc import Container, Sequence
 from functools import reduce
 

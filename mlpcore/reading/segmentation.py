@@ -6,8 +6,6 @@ heuristic over-segmentation (LeCun, Bottou, Bengio, Haffner, *Gradient-Based Lea
 Document Recognition*, Proc. IEEE 86, 1998, section VII).
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from functools import reduce
 from typing import NamedTuple

@@ -1,7 +1,5 @@
 """The duration of an epoch, measured on a part of it."""
 
-from __future__ import annotations
-
 import dataclasses
 
 import msgspec

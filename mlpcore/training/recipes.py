@@ -1,7 +1,5 @@
 """Named settings that belong together: today's usual ones, the paper's, and a change of these."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any

@@ -3,8 +3,6 @@
 Ours is `mlpcore train` with its report. A peer's process trains and evaluates once: `train_alone`.
 """
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """The command line of `tools/speedup.py`."""
 
-from __future__ import annotations
-
 import argparse
 import sys
 from argparse import ArgumentTypeError

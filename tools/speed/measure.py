@@ -1,7 +1,5 @@
 """Carries out a plan: each result is checked against the oracle, then all take turns in time."""
 
-from __future__ import annotations
-
 import datetime
 import os
 import platform

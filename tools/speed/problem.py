@@ -1,7 +1,5 @@
 """Images and a network of an architecture: the same for all that are compared."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import TypeAlias

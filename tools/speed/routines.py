@@ -4,8 +4,6 @@ Only the public operations of `mlpcore.backends.base` are called; they return wh
 done, on a GPU too. The on-line step is timed as training runs it.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The findings of a run as tables in Markdown, with the paper's figures."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 
 from matplotlib.ticker import EngFormatter

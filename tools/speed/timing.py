@@ -1,7 +1,5 @@
 """Timing: sized by a pilot, repeated in turn, reported as medians with the spread."""
 
-from __future__ import annotations
-
 import statistics
 import time
 from collections.abc import Callable, Sequence

@@ -1,7 +1,5 @@
 """The time until a test error is reached: all train anew with one budget after another."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial

@@ -1,7 +1,5 @@
 """Peers: other libraries that do the work of a routine or learn, and the task that all get."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from importlib.util import find_spec

@@ -1,7 +1,5 @@
 """Training with JAX: `jit` of `lax.scan`, one compiled loop over samples or mini-batches."""
 
-from __future__ import annotations
-
 import os
 import time
 from functools import partial

@@ -1,7 +1,5 @@
 """Training with PyTorch: on-line by hand, and by mini-batches."""
 
-from __future__ import annotations
-
 import time
 from itertools import pairwise
 from typing import Any, TypeAlias
