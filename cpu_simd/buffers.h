@@ -22,13 +22,6 @@ static inline void mlp_from_panels(const float *panels, ptrdiff_t panel, int row
     }
 }
 
-/* A layer's input from `values`: the bias input 1 follows, the padding stays zero. */
-static inline void mlp_set_input(float *x, const float *values, int n)
-{
-    memcpy(x, values, sizeof(float) * (size_t)n);
-    x[n] = 1.0f;
-}
-
 /* Makes the padding of a layer's rows zero again. Infinite deltas have made it NaN. */
 static inline void mlp_clear_padding(const mlp_layer *layer)
 {

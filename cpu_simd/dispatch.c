@@ -12,19 +12,12 @@
 /* What the CPU has, as the bits of a number; 0 means that it is not known yet. */
 enum { DETECTED = 1, AVX2_FMA = 2, AVX512F = 4 };
 
-static unsigned enabled_states(void)
-{
-    unsigned low, high;
-    __asm__ volatile("xgetbv" : "=a"(low), "=d"(high) : "c"(0));
-    return low;
-}
-
 static int detect(void)
 {
-    unsigned a, b, c, d;
+    unsigned a, b, c, d, states, unused;
     if (!__get_cpuid(1, &a, &b, &c, &d) || !(c & bit_OSXSAVE)) return DETECTED;
     int fma = (c & bit_FMA) != 0;
-    unsigned states = enabled_states();
+    __asm__ volatile("xgetbv" : "=a"(states), "=d"(unused) : "c"(0));
     int ymm = (states & 0x06) == 0x06, zmm = (states & 0xE6) == 0xE6;
     if (!__get_cpuid_count(7, 0, &a, &b, &c, &d)) return DETECTED;
     return DETECTED | (ymm && fma && (b & bit_AVX2) ? AVX2_FMA : 0) |

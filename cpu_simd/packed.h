@@ -35,13 +35,6 @@ typedef struct {
     ptrdiff_t stride; /* words per row */
 } mlp_packed;
 
-/* Words of a row of `stride` weights, vectors being of `lanes` floats. */
-static inline ptrdiff_t mlp_packed_stride(int stride, int lanes)
-{
-    const int columns = MLP_PACKED_VECTORS * lanes;
-    return (ptrdiff_t)((stride + columns - 1) / columns) * MLP_PACKED_WORDS * lanes;
-}
-
 /* Whether to pack for a block of n samples. Packing costs what the passes of a few samples save,
  * and allocating the copies, once a call, what a dozen save. The rule looks at the block alone:
  * training that was stopped and resumed has the same blocks, and so the same bits. */

@@ -55,13 +55,3 @@ static inline int mlp_tile_begin(const mlp_layer *layer, int tile)
     int row = tile * mlp_tile_rows(layer);
     return row < layer->n_out ? row : layer->n_out;
 }
-
-/* The rows [*begin, *end) of these tiles. */
-static inline void mlp_own_rows(const mlp_layer *layer, int thread, int n_threads, int *begin,
-                                int *end)
-{
-    int first, last;
-    mlp_own_tiles(layer, thread, n_threads, &first, &last);
-    *begin = mlp_tile_begin(layer, first);
-    *end = mlp_tile_begin(layer, last);
-}

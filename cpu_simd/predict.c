@@ -218,14 +218,6 @@ static void set_bias(float *x, const mlp_layer *layer, int n_panels)
     }
 }
 
-static void pack_images(const mlp_layer *layer, const float *images, int n, workspace *work)
-{
-    for (int s = 0; s < n; s++)
-        work->background[s] = mlp_background(images + (ptrdiff_t)s * layer->n_in, layer->n_in);
-    for (int part = 0; part < mlp_n_chunks(layer->stride); part++)
-        mlp_pack_panels(&work->images, layer, images, layer->n_in, n, part);
-}
-
 /* The states of the last layer for a batch of images. */
 static void batch_states(const prediction *p, const float *images, int n, float *outputs,
                          workspace *work)
@@ -235,7 +227,10 @@ static void batch_states(const prediction *p, const float *images, int n, float 
     const mlp_layer *layer = network->layers;
     mlp_panels inputs = work->images;
     ptrdiff_t panel = 0;
-    pack_images(layer, images, n, work);
+    for (int s = 0; s < n; s++)
+        work->background[s] = mlp_background(images + (ptrdiff_t)s * layer->n_in, layer->n_in);
+    for (int part = 0; part < mlp_n_chunks(layer->stride); part++)
+        mlp_pack_panels(&work->images, layer, images, layer->n_in, n, part);
     for (int l = 0; l < network->n_layers; l++) {
         layer = &network->layers[l];
         panel =
@@ -318,19 +313,15 @@ static int black(const mlp_prediction *task)
     return 1;
 }
 
-/* Sums the first layer's rows, for the background, if any has one; returns -1 when memory ran
- * out. */
-static int sum_rows(prediction *p)
+/* Sums the first layer's rows, for the background, if any has one. */
+static void sum_rows(prediction *p, mlp_memory *memory)
 {
     const mlp_layer *layer = p->task->network->layers;
-    float *ones = mlp_zeros((size_t)layer->stride, sizeof(float));
-    p->row_sums = mlp_zeros((size_t)n_tiles(layer) * MLP_ACTIVE_WIDTH, sizeof(float));
-    if (ones && p->row_sums && !black(p->task)) {
-        mlp_set_ones(ones, layer);
-        p->kernels->product(layer, ones, 0, layer->n_out, p->row_sums);
-    }
-    mlp_free(ones);
-    return ones && p->row_sums ? 0 : -1;
+    float *ones = mlp_keep_floats(memory, (size_t)layer->stride);
+    p->row_sums = mlp_keep_floats(memory, (size_t)n_tiles(layer) * MLP_ACTIVE_WIDTH);
+    if (memory->failed || black(p->task)) return;
+    mlp_set_ones(ones, layer);
+    p->kernels->product(layer, ones, 0, layer->n_out, p->row_sums);
 }
 
 int mlp_predict(const mlp_kernels *kernels, mlp_prediction *task, int n_threads)
@@ -345,10 +336,10 @@ int mlp_predict(const mlp_kernels *kernels, mlp_prediction *task, int n_threads)
     }
     mlp_memory memory = {NULL, 0};
     if (active_pays(network, task->images, task->n)) p.tiles = allocate_tiles(&memory, network);
-    p.failed = sum_rows(&p) != 0 || memory.failed;
+    sum_rows(&p, &memory);
+    p.failed = memory.failed;
     n_threads = mlp_at_most(n_threads, (task->n - 1) / SAMPLES + 1);
     if (!p.failed) mlp_run_team(n_threads, predict, &p);
-    mlp_free(p.row_sums);
     mlp_free_kept(&memory);
     return p.failed ? -1 : 0;
 }

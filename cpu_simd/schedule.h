@@ -71,7 +71,10 @@ typedef struct {
 static inline void mlp_worker_rows(const mlp_worker *worker, int l, int *begin, int *end)
 {
     const mlp_layer *layer = &worker->schedule->training->network->layers[l];
-    mlp_own_rows(layer, worker->thread, worker->n_threads, begin, end);
+    int first, last;
+    mlp_own_tiles(layer, worker->thread, worker->n_threads, &first, &last);
+    *begin = mlp_tile_begin(layer, first);
+    *end = mlp_tile_begin(layer, last);
 }
 
 void mlp_train_deferred(void *schedule, mlp_team *team, int thread, int n_threads);

@@ -137,16 +137,6 @@ static void forward(const mlp_stepper *stepper, const mlp_sample *sample)
     }
 }
 
-/* Multiplies the weights, but not the biases, by the scale, which becomes 1. */
-static void take_scale(step_layer *l)
-{
-    const mlp_layer *layer = l->layer;
-    for (int tile = 0; tile < mlp_n_tiles(layer); tile++)
-        multiply(l->tiles + mlp_tile_offset(layer, tile),
-                 (ptrdiff_t)mlp_tile_width(layer, tile) * layer->n_in, l->scale);
-    l->scale = 1.0;
-}
-
 /* Updates layer i, and computes the deltas of the layer below from its weights as they were. */
 static void backward(const mlp_stepper *stepper, int i, float learning_rate, double kept)
 {
@@ -166,7 +156,12 @@ static void backward(const mlp_stepper *stepper, int i, float learning_rate, dou
                            l->deltas + mlp_tile_begin(layer, tile), learning_rate, tile == 0,
                            i == 0 ? NULL : l->dots);
     if (before != 1.0) multiply(l->dots, layer->n_in, before);
-    if (l->scale < LEAST_SCALE) take_scale(l);
+    if (l->scale < LEAST_SCALE) {
+        for (int tile = 0; tile < mlp_n_tiles(layer); tile++)
+            multiply(l->tiles + mlp_tile_offset(layer, tile),
+                     (ptrdiff_t)mlp_tile_width(layer, tile) * layer->n_in, l->scale);
+        l->scale = 1.0;
+    }
     l->inputs[layer->n_in] = (float)(1.0 / l->scale);
     if (i > 0)
         kernels->delta_hidden[l[-1].layer->activation](l->dots, l->inputs, 0, layer->n_in,

@@ -83,14 +83,12 @@ void mlp_note_team(mlp_team_size *size, int threads, int samples, double seconds
     if (size->trying) note_trial(size, samples, seconds);
 }
 
-static double cpu_seconds(void)
+mlp_watch mlp_start_watch(void)
 {
-    struct timespec now;
-    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
-    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
+    struct timespec cpu;
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &cpu);
+    return (mlp_watch){mlp_seconds(), (double)cpu.tv_sec + 1e-9 * (double)cpu.tv_nsec};
 }
-
-mlp_watch mlp_start_watch(void) { return (mlp_watch){mlp_seconds(), cpu_seconds()}; }
 
 int mlp_lost_core(mlp_watch *watch)
 {

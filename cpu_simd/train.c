@@ -63,7 +63,9 @@ static void allocate_packed(mlp_schedule *schedule)
         if (schedule->buffers[l].tiles || mlp_n_owners(layer) == 1) continue;
         mlp_packed *packed = &schedule->buffers[l].packed;
         const size_t rows = (size_t)layer->n_out;
-        packed->stride = mlp_packed_stride(layer->stride, kernels->group_columns);
+        const int lanes = kernels->group_columns, columns = MLP_PACKED_VECTORS * lanes;
+        packed->stride =
+            (ptrdiff_t)((layer->stride + columns - 1) / columns) * MLP_PACKED_WORDS * lanes;
         packed->words = mlp_keep(&schedule->memory,
                                  room_for(rows * (size_t)packed->stride * sizeof *packed->words));
         packed->scales = mlp_keep(&schedule->memory, room_for(rows * sizeof *packed->scales));

@@ -58,7 +58,9 @@ static void load_images(const mlp_worker *self, int begin, int n, mlp_block *b)
     const mlp_layer *layer = &training->network->layers[0];
     for (int s = self->thread; s < n; s += self->n_threads) {
         const float *image = training->images + (ptrdiff_t)training->order[begin + s] * layer->n_in;
-        mlp_set_input(b->rows + (ptrdiff_t)s * layer->stride, image, layer->n_in);
+        float *x = b->rows + (ptrdiff_t)s * layer->stride; /* whose padding stays zero */
+        memcpy(x, image, sizeof(float) * (size_t)layer->n_in);
+        x[layer->n_in] = 1.0f;
         b->background[s] = mlp_background(image, layer->n_in);
     }
     if (self->thread == 0) {
