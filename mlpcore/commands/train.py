@@ -200,14 +200,6 @@ def lasting(
     return config
 
 
-def default_folder(config: TrainingConfig) -> Path:
-    """A folder that does not exist yet."""
-    name = format_hidden_layers(config.hidden_layers).replace(",", "-")[:100]
-    stem = f"runs/{name}-{datetime.datetime.now():%Y%m%d-%H%M%S}"
-    names = itertools.chain([stem], (f"{stem}-{number}" for number in itertools.count(2)))
-    return next(Path(each) for each in names if not os.path.lexists(each))
-
-
 def resume_command(folder: Path, options: Options) -> str:
     """The command that goes on with a run. Data are named if they have moved."""
     arguments = ["--resume", str(folder)]
@@ -222,7 +214,11 @@ def start(options: Options, console: Console) -> int:
     """Trains a new run. Bad options are refused before data are read."""
     backend = backends.get(options.get("backend", "auto"), options.get("threads"))
     config = make_config(options, backend.name)
-    folder = Path(options["out"]) if "out" in options else default_folder(config)
+    net = format_hidden_layers(config.hidden_layers).replace(",", "-")[:100]
+    stem = f"runs/{net}-{datetime.datetime.now():%Y%m%d-%H%M%S}"
+    names = itertools.chain([stem], (f"{stem}-{number}" for number in itertools.count(2)))
+    free = (each for each in names if not os.path.lexists(each))
+    folder = Path(options["out"] if "out" in options else next(free))
     if holds_committee(folder):
         raise InputError(f"{shown(folder)} holds a committee: expected a new folder")
     check_output(folder)

@@ -16,6 +16,7 @@ import numpy as np
 
 from mlpcore.data.ink import (
     EDGE,
+    MIN_SHARE,
     Box,
     Components,
     Ink,
@@ -28,7 +29,7 @@ from mlpcore.data.ink import (
 )
 from mlpcore.data.pixels import MNIST_PIXELS
 from mlpcore.errors import InputError
-from mlpcore.typing import AnyArray, Float32Array, Float64Array, UInt8Array
+from mlpcore.typing import AnyArray, Float32Array, UInt8Array
 
 #: Sides of MNIST's image and of the digit's box, and the pixel of the centre of mass.
 SIDE, BOX, CENTRE = 28, 20, 14
@@ -183,7 +184,8 @@ def pieces_inside(ink: Ink, dark: UInt8Array, rim: float) -> tuple[Components, l
     inked = components.labels[ink.values > ink.middle]
     components = components._replace(areas=np.bincount(inked, minlength=len(components.boxes)))
     inside = components.inside(rim)
-    kept = components.without_dirt(inside)
+    most = max((int(components.areas[k]) for k in inside), default=0)
+    kept = [k for k in inside if components.areas[k] >= MIN_SHARE * most]
     if components.areas[kept].sum() <= MIN_DIGIT * components.areas[inside].sum():
         return components, []
     return components, kept
@@ -198,7 +200,7 @@ def to_glyph(ink: Ink, mask: AnyArray) -> Glyph | None:
     stroke = stroke_level(ink.values[mask])
     levels = np.clip((ink.values * near - ink.edge) / max(stroke - ink.edge, 1), 0, 1)
     box = Box.of_size(*cv2.boundingRect((levels > EDGE).astype(np.uint8)))
-    return Glyph(box, _centred(_fitted(levels[box.slices]))) if box.width else None
+    return Glyph(box, _as_mnist(levels[box.slices])) if box.width else None
 
 
 def side_by_side(boxes: Sequence[Box]) -> list[list[int]]:
@@ -220,17 +222,16 @@ def side_by_side(boxes: Sequence[Box]) -> list[list[int]]:
     return groups
 
 
-def _fitted(levels: AnyArray) -> Float64Array:
-    """Scale ink until its longer side has 20 pixels."""
+def _as_mnist(levels: AnyArray) -> UInt8Array:
+    """Scale ink until its longer side has 20 pixels, and put it into MNIST's image.
+
+    Its centre of mass is as near to the middle as it fits.
+    """
     longest = max(levels.shape)
     size = [max(1, round(BOX * side / longest)) for side in levels.shape[::-1]]
     how = cv2.INTER_AREA if longest > BOX else cv2.INTER_LINEAR
-    result = cv2.resize(levels, size, interpolation=how)
-    return result / max(result.max(), 1e-9)
-
-
-def _centred(ink: Float64Array) -> UInt8Array:
-    """Put the ink into MNIST's image, its centre of mass as near to the middle as it fits."""
+    ink = cv2.resize(levels, size, interpolation=how)
+    ink /= max(ink.max(), 1e-9)
     height, width = ink.shape
     mass, right, down = (cv2.moments(ink)[name] for name in ("m00", "m10", "m01"))
     top = int(np.clip(np.floor(CENTRE - down / mass + 0.5), 0, SIDE - height))

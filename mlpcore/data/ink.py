@@ -309,11 +309,6 @@ class Components(NamedTuple):
         counts = np.bincount(self.labels[rim : height - rim, rim : width - rim].ravel())
         return (1 + np.flatnonzero(counts[1:])).tolist()
 
-    def without_dirt(self, numbers: Sequence[int]) -> list[int]:
-        """The components that are no specks next to the largest of them."""
-        most = max((int(self.areas[k]) for k in numbers), default=0)
-        return [k for k in numbers if self.areas[k] >= MIN_SHARE * most]
-
     def mask(self, numbers: Sequence[int]) -> AnyArray:
         """A mask (h, w) of the pixels of some components."""
         chosen = np.zeros(len(self.boxes), bool)

@@ -40,13 +40,6 @@ def _check_layer_sizes(layer_sizes):
     return sizes
 
 
-def _aligned_zeros(n):
-    """Return `n` float32 zeros that start at a multiple of `ALIGNMENT` bytes."""
-    raw = np.zeros(4 * n + ALIGNMENT, dtype=np.uint8)
-    offset = -raw.ctypes.data % ALIGNMENT
-    return raw[offset:offset + 4 * n].view(np.float32)
-
-
 class _Views(tuple):
     """Views, one per layer. Assigning to an item writes into the view."""
 
@@ -126,7 +119,9 @@ cdef class Network:
         """Make one buffer for all layers; point the structs and the views into it."""
         strides = [mlp_padded(n_in + 1) for n_in in self.layer_sizes[:-1]]
         ends = np.cumsum([n * s for n, s in zip(self.layer_sizes[1:], strides)])
-        self._buffer = _aligned_zeros(int(ends[-1]))
+        raw = np.zeros(4 * int(ends[-1]) + ALIGNMENT, dtype=np.uint8)
+        offset = -raw.ctypes.data % ALIGNMENT
+        self._buffer = raw[offset:offset + 4 * int(ends[-1])].view(np.float32)
         weights, biases = [], []
         cdef mlp_layer *layer
         cdef int i

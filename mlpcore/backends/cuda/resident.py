@@ -95,18 +95,15 @@ class ResidentNetwork(DeviceNetwork):
         self.driver.download(downloaded, int(self._job["control"][0]))
         control = downloaded[0]
         if control["given_up"]:
+            # Exchanges are numbered as in cuda/resident_layout.cuh.
+            exchange = int(control["given_up"]) - 1
+            backward, boundary = divmod(exchange, self.n_layers)
+            what = f"the {'deltas' if backward else 'states'} of hidden layer {boundary + 1}"
+            what = "the outputs" if exchange == self.n_layers - 1 else what
             raise InputError(
                 f"resident training gave up on {self.driver.description}: block "
-                f"{control['block']} waited more than {self.wait_seconds:g} s for "
-                f"{self._exchanged(int(control['given_up']) - 1)} of sample {control['step']} "
-                "of a launch; the weights in its memory are lost"
+                f"{control['block']} waited more than {self.wait_seconds:g} s for {what} of sample "
+                f"{control['step']} of a launch; the weights in its memory are lost"
             )
         self._settled = True
         return not control["not_finite"]
-
-    def _exchanged(self, exchange: int) -> str:
-        """The name of an exchange, numbered as in cuda/resident_layout.cuh."""
-        backward, boundary = divmod(exchange, self.n_layers)
-        if exchange == self.n_layers - 1:
-            return "the outputs"
-        return f"the {'deltas' if backward else 'states'} of hidden layer {boundary + 1}"
