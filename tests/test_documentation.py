@@ -56,7 +56,7 @@ def test_examples_in_docstrings(tmp_path, monkeypatch):
 
 
 @each_page
-@pytest.mark.filterwarnings("ignore:The loss still falls after 20 epochs")
+@pytest.mark.filterwarnings("ignore:The loss")
 def test_python_blocks(page, tmp_path, monkeypatch):
     """Python blocks run, in order and in one namespace, as a reader would try them."""
     (tmp_path / "docs").symlink_to(ROOT / "docs")  # its pictures, as in a checkout

@@ -107,6 +107,7 @@ FORMATS = {
     "CSV with labels last": lambda folder: csv(folder, head=HEAD[::-1], last=True),
     "CSV with labels last, without a head": lambda folder: csv(folder, last=True),
     "CSV with columns that have numbers": lambda folder: csv(folder, head=range(50)),
+    "CSV with columns from 1 on": lambda folder: csv(folder, head=("label", *range(1, 50))),
     "gzipped CSV": zipped_csv,
     "CSV in a folder": lambda folder: csv(folder).parent,
     "torchvision's root": lambda folder: idx_set(folder / "MNIST" / "raw").parents[1],
@@ -174,6 +175,12 @@ def test_one_of_several_sets_is_named(tmp_path):
     assert "several data sets: expected one, as in a/set" in refusal(load, tmp_path / "above")
     (tmp_path / f"digits-{FILES[3]}").unlink()
     assert f"lacks digits-{FILES[3]} (" in refusal(load, tmp_path / f"digits-{FILES[0]}")
+
+
+def test_test_images_without_labels_are_left_out(tmp_path):
+    path, test = csv(tmp_path), tmp_path / "set-test.csv"
+    test.write_text("".join(line.partition(",")[2] for line in test.open().readlines()))
+    assert load(path).notice.endswith("20% of the images become one")
 
 
 def test_no_more_is_unpacked_than_the_header_says():

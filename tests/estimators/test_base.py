@@ -134,6 +134,8 @@ def test_the_network_is_that_of_the_best_epoch(kind, y, first):
     assert len(scores) - 1 - best == 4
     again = make_mlp(kind, **stops | {"max_iter": best + 1}).fit(X, y)
     assert same_weights(mlp.network_, again.network_)
+    mlp.set_params(warm_start=True, early_stopping=False, max_iter=1).fit(X, y)
+    assert mlp.best_validation_score_ is None
 
 
 def test_a_sparse_matrix_is_summed_up_and_left_as_it_is():

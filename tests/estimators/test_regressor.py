@@ -12,7 +12,7 @@ from mlpcore.estimators.moments import Moments
 from mlpcore.training.trainer import Diverged
 from small_runs import same_weights
 
-pytestmark = pytest.mark.filterwarnings("ignore:The loss still falls")
+pytestmark = pytest.mark.filterwarnings("ignore:The loss")
 
 
 def make_mlp(**params):

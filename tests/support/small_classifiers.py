@@ -16,7 +16,7 @@ MODERN = {"activation": "relu", "loss": "cross-entropy", "init": "he"}
 PAPER = {"activation": "tanh", "loss": "squared", "init": "uniform", "decay": "factor", "alpha": 0}
 
 #: For modules of tests that train no longer than they must.
-SHORT = pytest.mark.filterwarnings("ignore:The loss still falls")
+SHORT = pytest.mark.filterwarnings("ignore:The loss")
 
 
 def make_mlp(hidden=(9, 6), **changes):
