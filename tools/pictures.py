@@ -187,11 +187,7 @@ def photographed_page() -> Float64Array:
     return pages.compressed(pages.lit(paper, 0.35), 70)
 
 
-PAGES = {
-    "form": boxed_form,
-    "number": number_on_paper,
-    "photo": photographed_page,
-}
+PAGES = {"form": boxed_form, "number": number_on_paper, "photo": photographed_page}
 
 
 def main() -> int:

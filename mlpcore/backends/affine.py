@@ -10,12 +10,7 @@ N_LABELS = 256
 
 
 def affine_maps(
-    indices: AnyArray,
-    labels: AnyArray,
-    angles: Float64Array,
-    scale: float,
-    seed: int,
-    epoch: int,
+    indices: AnyArray, labels: AnyArray, angles: Float64Array, scale: float, seed: int, epoch: int
 ) -> Float32Array:
     """Draw random matrices from target to source coordinates.
 

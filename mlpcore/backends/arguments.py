@@ -8,14 +8,7 @@ import numpy as np
 
 from mlpcore.checks import check_rate, check_real, check_whole
 from mlpcore.errors import InputError
-from mlpcore.typing import (
-    AnyArray,
-    ArrayLike,
-    BackendArray,
-    DTypeLike,
-    Float64Array,
-    LoadedNetwork,
-)
+from mlpcore.typing import AnyArray, ArrayLike, BackendArray, DTypeLike, Float64Array, LoadedNetwork
 
 GRID = 10
 """A displacement field serves a grid of 10 x 10 images (paper, Appendix)."""

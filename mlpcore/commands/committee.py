@@ -22,12 +22,7 @@ from mlpcore.data.dataset import Dataset
 from mlpcore.data.summary import DataSummary
 from mlpcore.errors import InputError
 from mlpcore.inference import TrainedClassifier
-from mlpcore.report.committee import (
-    Judged,
-    JudgedCommittee,
-    committee_figures,
-    committee_report,
-)
+from mlpcore.report.committee import Judged, JudgedCommittee, committee_figures, committee_report
 from mlpcore.report.console import Console, MembersConsole
 from mlpcore.report.tables import text_table
 from mlpcore.store.committee import CommitteeFolder, holds_committee, plan, with_members

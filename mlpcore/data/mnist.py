@@ -23,10 +23,7 @@ _SUMS = (
 MD5 = dict(zip(FILES, _SUMS))
 
 #: The shape of its training pixels, and its `Dataset.sha256`.
-IDENTITY = (
-    (60_000, 28, 28),
-    "d042f72cb6d2eb3e9230dbc20233bf563743dfe3df5426a4da432abaeafb7b70",
-)
+IDENTITY = ((60_000, 28, 28), "d042f72cb6d2eb3e9230dbc20233bf563743dfe3df5426a4da432abaeafb7b70")
 
 #: MNIST's home, yann.lecun.com, refuses automatic downloads.
 MIRRORS = (

@@ -275,9 +275,7 @@ def _across(
 
 
 def _polyline(
-    shape: tuple[int, ...],
-    points: Sequence[tuple[Float64Array, Float64Array]],
-    width: Float64Array,
+    shape: tuple[int, ...], points: Sequence[tuple[Float64Array, Float64Array]], width: Float64Array
 ) -> Float64Array:
     """Ink (n, h, w) of lines from point to point."""
     ink = np.zeros(shape)

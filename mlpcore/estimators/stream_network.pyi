@@ -12,10 +12,7 @@ class StreamNetwork:
     @property
     def labels(self) -> list[Any]: ...
     def __init__(
-        self,
-        hidden: tuple[int, ...],
-        seed: int,
-        labels: Iterable[Hashable] | None = (),
+        self, hidden: tuple[int, ...], seed: int, labels: Iterable[Hashable] | None = ()
     ) -> None: ...
     def check(self, samples: Iterable[tuple[Any, Any]], max_features: int) -> None: ...
     def learn(

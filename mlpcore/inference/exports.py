@@ -10,11 +10,7 @@ from mlpcore.errors import InputError, brief, shown
 from mlpcore.files import atomic_write
 from mlpcore.inference.classifier import SOURCES, TrainedClassifier, load
 from mlpcore.inference.inputs import as_path
-from mlpcore.store.export import (
-    EstimatorNetwork,
-    estimator_to_onnx,
-    to_onnx,
-)
+from mlpcore.store.export import EstimatorNetwork, estimator_to_onnx, to_onnx
 from mlpcore.store.run_folder import check_result_file
 from mlpcore.store.weights import to_safetensors
 from mlpcore.typing import StrPath

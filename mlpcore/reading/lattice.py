@@ -168,11 +168,7 @@ class Cell(NamedTuple):
 
 
 def complete(
-    boxes: AnyArray,
-    ink: Ink,
-    page: UInt8Array,
-    columns: int | None = None,
-    rows: int | None = None,
+    boxes: AnyArray, ink: Ink, page: UInt8Array, columns: int | None = None, rows: int | None = None
 ) -> list[Cell]:
     """The boxes of a page whose lines are level, and those that their lattices lack.
 

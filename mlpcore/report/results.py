@@ -11,14 +11,7 @@ from mlpcore.data.summary import DataSummary
 from mlpcore.errors import printable, printable_lines, shown
 from mlpcore.evaluation.evaluation import Evaluation
 from mlpcore.network.architecture import count_parameters, format_hidden_layers
-from mlpcore.report.tables import (
-    Rows,
-    duration,
-    escape,
-    kind_of_test,
-    markdown_table,
-    weights_text,
-)
+from mlpcore.report.tables import Rows, duration, escape, kind_of_test, markdown_table, weights_text
 from mlpcore.training.config import TrainingConfig
 from mlpcore.training.state import TrainingState
 

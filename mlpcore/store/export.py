@@ -53,13 +53,7 @@ from mlpcore.network import Network
 from mlpcore.network.activation import BINARY
 from mlpcore.network.standardisation import Standardisation
 from mlpcore.store.documents import to_json, to_metadata
-from mlpcore.store.onnx_graph import (
-    Graph,
-    Values,
-    add_layers,
-    add_probabilities,
-    describe_layers,
-)
+from mlpcore.store.onnx_graph import Graph, Values, add_layers, add_probabilities, describe_layers
 from mlpcore.store.trained import TrainedNetwork
 from mlpcore.store.weights import layer_metadata, weights_sha256
 from mlpcore.training.config import USUAL_TARGET

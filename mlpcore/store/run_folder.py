@@ -64,13 +64,7 @@ from mlpcore.files import (
 from mlpcore.network import Network
 from mlpcore.network.architecture import format_hidden_layers
 from mlpcore.store import provenance
-from mlpcore.store.documents import (
-    from_json,
-    read_document,
-    to_json,
-    to_metadata,
-    write_document,
-)
+from mlpcore.store.documents import from_json, read_document, to_json, to_metadata, write_document
 from mlpcore.store.weights import read_network, write_network
 from mlpcore.training.config import TrainingConfig
 from mlpcore.training.state import EpochMetrics, EpochProgress, TrainingState

@@ -10,13 +10,7 @@ from dataclasses import replace
 import numpy as np
 
 from mlpcore import philox
-from mlpcore.backends.arguments import (
-    GRID,
-    IMAGES_PER_GRID,
-    Shape,
-    check_array,
-    check_shape,
-)
+from mlpcore.backends.arguments import GRID, IMAGES_PER_GRID, Shape, check_array, check_shape
 from mlpcore.backends.base import Backend, Poll, Progress, Samples, TrainingResult
 from mlpcore.backends.cuda.deformation import FieldMemory
 from mlpcore.backends.cuda.driver import CudaDriver
