@@ -12,6 +12,7 @@ import hashlib
 import json
 import re
 from dataclasses import replace
+from graphlib import TopologicalSorter
 from html import escape
 from importlib import resources
 from string import Template
@@ -33,21 +34,6 @@ from mlpcore.store.run_folder import BEST
 from mlpcore.store.trained import TrainedNetwork
 from mlpcore.store.weights import DTYPES, in_float16
 from mlpcore.typing import AnyArray
-
-#: The modules of the program; each imports only from those before it.
-MODULES = (
-    "philox",
-    "image",
-    "deformation",
-    "network",
-    "digit",
-    "picture",
-    "drawing",
-    "pixels",
-    "model",
-    "inside",
-    "page",
-)
 
 #: The longest page that a browser on a phone can be expected to open.
 MAX_BYTES = 2**28
@@ -127,8 +113,11 @@ def to_page(
 
 
 def program() -> str:
-    """The JavaScript modules as one: a page from a disk cannot import others."""
-    text = "\n".join(_file(f"{name}.js") for name in MODULES)
+    """The JavaScript modules as one, in the order of imports: a page from a disk has none."""
+    files = sorted(each.name for each in (resources.files("mlpcore.web") / "files").iterdir())
+    texts = {name: _file(name) for name in files if name.endswith(".js")}
+    imported = {name: re.findall(r' from "\./(.+)"', text) for name, text in texts.items()}
+    text = "\n".join(texts[name] for name in TopologicalSorter(imported).static_order())
     text = re.sub(r"^import [^;]+;\n", "", text, flags=re.MULTILINE)
     return re.sub(r"^export ", "", text, flags=re.MULTILINE)
 
