@@ -55,14 +55,11 @@ def new_team(tmp_path_factory):
     return Team
 
 
-#: A barrier of two microseconds a thread: ten of work take least on two of eight threads.
-BARRIERS = {n: 1e-6 * (10 / n + 2 * (n - 1)) for n in range(1, 9)}
-
-
 @pytest.mark.parametrize(
     ("most", "seconds", "tried", "choice"),
     [
-        (8, BARRIERS, [8, 4, 2, 1], 2),
+        # A barrier of two microseconds a thread: ten of work take least on two of eight threads.
+        (8, {n: 1e-6 * (10 / n + 2 * (n - 1)) for n in range(1, 9)}, [8, 4, 2, 1], 2),
         (7, {n: 1e-6 * n for n in range(1, 8)}, [7, 4, 2, 1], 1),
         (1, {1: 1e-6}, [], 1),
         (2, {2: 1e-5, 1: 0.97e-5}, [2, 1], 2),  # a small gain

@@ -106,9 +106,6 @@ def test_rows_of_a_sparse_matrix_are_rows_of_an_array(cpu_name, reference, kind,
     check_training(reference, problem, *steppers)
 
 
-# ---- losses and errors ---------------------------------------------------------------------
-
-
 @every_engine
 @pytest.mark.parametrize("gap, label", [(0, 0), (15, 0), (15, 1), (90, 1), (700, 1), (1e30, 0)])
 def test_losses_of_sure_outputs(name, how, gap, label):
@@ -150,9 +147,6 @@ def test_what_is_not_finite_is_seen(name, how, kind, place, value):
     assert not (np.isfinite(result.loss) and got.is_finite())
     if np.isnan(value) and kind == RELU:
         assert np.isnan(result.loss)
-
-
-# ---- calls ---------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(

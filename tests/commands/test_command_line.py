@@ -51,23 +51,16 @@ def test_a_command_loads_what_it_needs(made_here, argv):
     assert set(result.stdout.decode().splitlines()[-1].split()) == LOADED[argv]
 
 
-def test_help_lists_the_commands(call):
+def test_help_version_and_backends(call):
     assert set(COMMANDS) <= set(call().split())
     assert call() == call("--help") == call("-h")
-
-
-def test_version(call):
     start, _, compiled = call("--version").strip().partition(", compiled for ")
     assert start == f"mlpcore {mlpcore.__version__}"
     can_run = {name for name in backends.INSTRUCTION_SETS if backends.available()[name] is None}
     assert can_run <= set(compiled.split(", ")) <= set(backends.INSTRUCTION_SETS)
-
-
-def test_backends(call):
     rows = [line.split(maxsplit=2) for line in call("backends").split("\n\n")[0].splitlines()[1:]]
-    for (name, runs, detail), (known, reason) in zip(
-        rows, backends.available().items(), strict=True
-    ):
+    reasons = backends.available().items()
+    for (name, runs, detail), (known, reason) in zip(rows, reasons, strict=True):
         assert (name, runs) == (known, "no" if reason else "yes")
         assert detail in (reason or backends.get(name).description)
 

@@ -68,9 +68,8 @@ def test_the_pages_of_a_tiff_file(call, capsys, monkeypatch):
     with Image.open("a.png") as first, Image.open("b.png") as second:
         first.save("scan.tif", save_all=True, append_images=[second])
     out = call("read", "pretrained", "scan.tif", "--csv", "out.csv", "--show", "shown")
-    assert out == call("read", "a.png", "b.png").replace("a.png", "scan.tif:1").replace(
-        "b.png", "scan.tif:2"
-    )
+    singly = call("read", "a.png", "b.png").replace("a.png", "scan.tif:1")
+    assert out == singly.replace("b.png", "scan.tif:2")
     assert sorted(os.listdir("shown")) == ["0001-scan.png", "0002-scan.png"]
     with open("out.csv", newline="") as file:
         files = [row["file"] for row in csv.DictReader(file)]
@@ -78,10 +77,7 @@ def test_the_pages_of_a_tiff_file(call, capsys, monkeypatch):
     with Image.open("scan.tif") as image:
         texts = [mlpcore.read(each, page=2).text for each in ("scan.tif", image)]
         assert texts == [mlpcore.read("b.png").text] * 2 and image.tell() == 0
-    for options, words in (
-        ({}, "several pictures"),
-        ({"page": 3}, "holds fewer than 3 pages: expected one"),
-    ):
+    for options, words in (({}, "several pictures"), ({"page": 3}, "holds fewer than 3 pages")):
         with pytest.raises(InputError, match=words):
             mlpcore.read("scan.tif", **options)
     assert main(["read", "scan.tif", "--new-fields", "form.json"]) == 2
@@ -107,9 +103,7 @@ def test_a_table_of_a_folder(call, capsys):
     assert capsys.readouterr().out.startswith(f"{os.path.join('scans', 'a.png')}:\nfield 1: ")
     with open("out.csv", newline="") as file:
         rows = list(csv.DictReader(file))
-    assert [row["file"] for row in rows] == [
-        os.path.join("scans", name) for name in ("a.png", "b.png")
-    ]
+    assert [row["file"] for row in rows] == ["scans/a.png", "scans/b.png"]
     assert [len(row["field 2"]) for row in rows] == [6, 0]
     assert rows[1]["in doubt"] == "field 1; field 2"
     assert os.listdir("shown") == ["0001-a.png"]

@@ -250,10 +250,7 @@ def test_rows_and_a_range_that_is_given(tmp_path):
     assert_same(mask, Dataset.from_arrays((X > 99) * 255, Y, (X_TEST > 99) * 255, Y_TEST))
 
 
-LABELS = [["b", "a", "c"], [-1, 300, 10**12], np.array([5, 3, 4], object)]
-
-
-@pytest.mark.parametrize("names", LABELS)
+@pytest.mark.parametrize("names", [["b", "a", "c"], [-1, 300, 10**12], np.array([5, 3, 4], object)])
 def test_labels_of_any_type(names):
     names = np.asarray(names)
     data = Dataset.from_arrays(X, names[Y], X_TEST, names[Y_TEST], similar_labels=[names[0]])

@@ -34,7 +34,6 @@ EACH = pytest.mark.parametrize(
         (OnlineMLPRegressor, NUMBERS, {}),
     ],
 )
-ROWS = pytest.mark.parametrize("convert", [np.asarray, sparse.csr_array, sparse.coo_matrix])
 
 
 def make_mlp(kind, **settings):
@@ -78,7 +77,7 @@ def test_pickles_do_not_name_the_module_and_dask_tells_what_was_learnt(name):
 
 
 @EACH
-@ROWS
+@pytest.mark.parametrize("convert", [np.asarray, sparse.csr_array, sparse.coo_matrix])
 @pytest.mark.parametrize(
     "settings", [{"activation": "tanh", "alpha": 0.2}, {"alpha": 0}, {"early_stopping": True}]
 )

@@ -12,8 +12,6 @@ import mlpcore
 from mlpcore import ElasticDeformer, InputError, OnlineMLPClassifier, backends
 from mlpcore.deformation.deform import deform
 
-BACKEND = backends.get("cpu")
-
 
 def squares(n=120, height=15, width=13):
     """Images in [-1, 1]: noise within a background of -1."""
@@ -32,7 +30,9 @@ def make_deformer(**changes):
 
 def deformed_by_mlpcore(images, epoch=0, labels=None, **settings):
     labels = np.zeros(len(images), np.uint8) if labels is None else labels
-    return deform(images, labels, mlpcore.DeformationParameters(**settings), 5, epoch, BACKEND)
+    return deform(
+        images, labels, mlpcore.DeformationParameters(**settings), 5, epoch, backends.get("cpu")
+    )
 
 
 @pytest.mark.parametrize("threads, epoch", [(1, 0), (2, 7), (5, 2**32 - 1)])

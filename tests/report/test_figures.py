@@ -136,15 +136,13 @@ def test_learning_curves(errors, rate):
     assert any(f"after epoch {best.epoch} of {len(history)}" in text for text in drawn)
 
 
-def test_the_test_curve_is_left_out_or_called_held_out():
+def test_curves_that_are_not_drawn_or_called_held_out():
+    """Epochs without validation leave that curve as it is."""
     figure = figures.learning_curves(make_history([(9, 5, 0), (5, 4, 0)], n_test=0))
     assert not any("test" in text for text in texts_of(figure))
     history = make_history([(9, 5, 3), (5, 4, 2)])
     text = " ".join(texts_of(figures.learning_curves(history, held_out=60)))
     assert "held-out error" in text and "test" not in text
-
-
-def test_epochs_without_validation_leave_the_curve_as_it_is():
     n = curves.MIN_SMOOTHED
     validation = [9 - k // 40 if k % 40 == 0 else None for k in range(n)]
     figure = figures.learning_curves(make_history([(9, each, 3) for each in validation]))

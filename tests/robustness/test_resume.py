@@ -102,9 +102,6 @@ def test_a_trainer_goes_on(settings, name, place):
         check_seconds(each.state, before)
 
 
-# ---- folders of runs ---------------------------------------------------------------------
-
-
 def go_on(folder, place=None):
     """The state of a run that goes on to a place, or to its end."""
     with closing(Run.open(folder)) as run:

@@ -45,9 +45,7 @@ def test_default_end_of_the_schedule_is_the_papers():
 @pytest.mark.parametrize("begun", [0, 3, 6])
 def test_another_number_of_epochs(decay, end, begun):
     """Epochs that have begun keep their rates; the others have those of a run of so many."""
-    before, whole = (
-        make_config(epochs=epochs, decay=decay, learning_rate_end=end) for epochs in (6, 9)
-    )
+    before, whole = (make_config(epochs=n, decay=decay, learning_rate_end=end) for n in (6, 9))
     config = before.with_epochs(9, begun)
     for epoch in range(9):
         expected = (before if epoch < begun else whole).learning_rate_at(epoch, 0.25)

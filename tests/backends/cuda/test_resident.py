@@ -158,8 +158,6 @@ def test_the_papers_networks_that_fit(limits, preset):
     assert slots <= 1.3 * weights + plan.blocks * 10 * 256 * 8  # rounding, and the last layer
 
 
-TOO_LARGE = r"need [\d,]+ KiB in each of \d+ .*hold \d+$"
-
 #: Where weights fit, but not the vectors beside them.
 TIGHT = DeviceLimits(2, 2048, registers=32 * 72, threads=(32,))
 
@@ -167,7 +165,7 @@ TIGHT = DeviceLimits(2, 2048, registers=32 * 72, threads=(32,))
 @pytest.mark.parametrize(
     ("sizes", "limits", "message"),
     [
-        ((841, *PRESETS["net4"], 10), RTX_4090, TOO_LARGE),
+        ((841, *PRESETS["net4"], 10), RTX_4090, r"need [\d,]+ KiB in each of \d+ .*hold \d+$"),
         ((841, 10), LIMITS, "without hidden layers"),
         ((20, 60, 3), TIGHT, r"need 4 KiB in each of 2 .* hold 3$"),
     ],
