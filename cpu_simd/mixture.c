@@ -16,6 +16,10 @@ static int shares_move(double steps)
  * anew in each step. */
 static const double MIXING_RATE = 0.5, LEAST_PROBABILITY = 1e-4, REDISTRIBUTED = 0.005;
 
+/* A network of this age, in steps, lowers its rate. It becomes younger if its share exceeds so many
+ * times that of its average, or its losses of late so many times those before. */
+static const double YOUTH = 400.0, TOO_SLOW = 2.0, SUDDEN = 1.3;
+
 /* The greatest eta w (1 + |x|^2) of a weight w above 1. It changes the answer to a sample x by so
  * much that the error grows: 2 / (p (1 - p)) is 8 for a softmax of two classes of probability p =
  * 1/2, and networks with hidden layers were found to fail between a half and twice of 4. */
@@ -60,7 +64,8 @@ static void learn_linear(const mlp_mixture *m, const float *x, const mlp_wanted 
 
 static double probability(const mlp_mixture *m, double loss)
 {
-    if (top_of(m)->activation == MLP_LINEAR) loss /= *m->error + 1e-30; /* by Huber's density */
+    if (top_of(m)->activation == MLP_LINEAR)
+        loss /= 2.0 * m->progress->loss + 1e-30; /* by Huber's density */
     const double p = mlp_exponential(-MIXING_RATE * loss);
     return p > LEAST_PROBABILITY ? p : LEAST_PROBABILITY;
 }
@@ -73,26 +78,31 @@ static void mix(const mlp_mixture *m, double share, const float *own, const floa
         sums[c] = (float)(share * (double)own[c] + (1.0 - share) * (double)linear[c]);
 }
 
-/* Moves the shares by the probabilities that the three gave to the last sample. */
-static void share_anew(const mlp_mixture *m, const mlp_wanted *wanted, const float *linear,
-                       float *mixed)
+/* Moves the shares by the losses that the three had with the last sample. */
+static void share_anew(const mlp_mixture *m, const double *losses)
+{
+    double *shares = m->progress->shares, total = 0.0;
+    for (int e = 0; e < 3; e++) total += shares[e] *= probability(m, losses[e]);
+    for (int e = 0; e < 3; e++)
+        shares[e] = (1.0 - REDISTRIBUTED) * shares[e] / total + REDISTRIBUTED / 3.0;
+}
+
+/* Moves the means of the network's losses, its age and, if it is time, the shares. */
+static void grow_older(const mlp_mixture *m, const mlp_wanted *wanted, const float *linear,
+                       int sharing)
 {
     const mlp_layer *top = top_of(m);
-    const float *sums[] = {mlp_step_sums(m->stepper), mlp_step_sums(m->average), linear};
-    double total = 0.0;
-    if (top->activation == MLP_LINEAR) {
-        int own;
-        const double share = mlp_mixture_share(m->shares, &own);
-        mix(m, share, sums[!own], linear, mixed);
-        const double error = 2.0 * mlp_judge(top, mixed, wanted).loss;
-        *m->error += fmax(0.01, 1.0 / *m->steps) * (error - *m->error);
-    }
-    for (int e = 0; e < 3; e++) {
-        m->shares[e] *= probability(m, mlp_judge(top, sums[e], wanted).loss);
-        total += m->shares[e];
-    }
-    for (int e = 0; e < 3; e++)
-        m->shares[e] = (1.0 - REDISTRIBUTED) * m->shares[e] / total + REDISTRIBUTED / 3.0;
+    mlp_progress *p = m->progress;
+    double losses[3] = {mlp_judge(top, mlp_step_sums(m->stepper), wanted).loss};
+    p->loss += fmax(0.01, 1.0 / p->steps) * (losses[0] - p->loss);
+    p->former += fmax(0.001, 1.0 / p->steps) * (losses[0] - p->former);
+    p->age += p->loss >= p->former;
+    if (p->loss > SUDDEN * p->former) p->age *= 0.9;
+    if (!sharing) return;
+    losses[1] = mlp_judge(top, mlp_step_sums(m->average), wanted).loss;
+    losses[2] = mlp_judge(top, linear, wanted).loss;
+    share_anew(m, losses);
+    if (p->shares[0] > TOO_SLOW * p->shares[1]) p->age *= 0.5;
 }
 
 double mlp_mixture_step(const mlp_mixture *m, const float *x, const mlp_wanted *wanted, double rate,
@@ -102,7 +112,9 @@ double mlp_mixture_step(const mlp_mixture *m, const float *x, const mlp_wanted *
     float square;
     mlp_step_kernels(m->stepper)->dots(x, 0, 1, x, 0, m->network->layers[0].n_in, &square);
     const mlp_sample sample = {.values = x};
-    if (rate == 0.0) rate = 0.1 * fmin(1.0, sqrt(3.0 / (1.0 + (double)square)));
+    if (rate == 0.0)
+        rate = 0.1 * fmin(1.0, sqrt(3.0 / (1.0 + (double)square))) *
+               fmin(1.0, fmax(0.1, YOUTH / (1.0 + m->progress->age)));
     for (int i = 0; i < m->network->n_layers; i++) m->rates[i] = (float)rate;
     weight = (float)fmin(weight, fmax(1.0, LONGEST_STEP / (rate * (1.0 + (double)square))));
     int errors = 0;
@@ -111,11 +123,11 @@ double mlp_mixture_step(const mlp_mixture *m, const float *x, const mlp_wanted *
 
     float *linear = m->sums, *deltas = linear + top->n_out;
     linear_sums(m, m->stepper, x, linear);
-    *m->steps += 1.0;
-    const int sharing = shares_move(*m->steps);
+    const double steps = m->progress->steps += 1.0;
+    const int sharing = shares_move(steps);
     mlp_average_steps(m->stepper, m->average, sharing ? &sample : NULL, m->counts, m->further,
-                      fmod(*m->steps, 16.0) == 0.0);
-    if (sharing) share_anew(m, wanted, linear, deltas + top->n_out);
+                      fmod(steps, 16.0) == 0.0);
+    grow_older(m, wanted, linear, sharing);
     learn_linear(m, x, wanted, weight, linear, deltas, deltas + top->n_out);
     return loss;
 }
@@ -124,7 +136,7 @@ void mlp_mixture_outputs(const mlp_mixture *m, const float *x, float *outputs)
 {
     const mlp_layer *top = top_of(m);
     int own;
-    const double share = mlp_mixture_share(m->shares, &own);
+    const double share = mlp_mixture_share(m->progress->shares, &own);
     mlp_stepper *answers = own ? m->stepper : m->average;
     const mlp_sample sample = {.values = x};
     mlp_step_outputs(answers, &sample, outputs);

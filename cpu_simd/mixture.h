@@ -10,10 +10,23 @@
  * that the three gave to the samples so far (the fixed share of Herbster and Warmuth, 1998); of
  * linear outputs, by Huber's density (1964) of the error, which is normal up to MLP_HUBER and falls
  * exponentially beyond.
+ *
+ * The network's rate falls with its age (Darken and Moody, 1992), by 400 / age to a tenth:
+ * otherwise wrong labels move it, and its average, as much as at first. It ages while its loss does
+ * not fall; its age shrinks after a drift, when its loss rises by a third or its share exceeds
+ * twice that of its average, which lags.
  */
 #pragma once
 
 #include "stepper.h"
+
+typedef struct {
+    double shares[3]; /* of the network, its average and the linear model */
+    double steps;     /* learnt so far */
+    double loss;      /* of the network, without the weights of samples: the mean of the last 100 */
+    double former;    /* and of the last 1,000 */
+    double age;       /* the steps in which the one was not less than the other */
+} mlp_progress;
 
 typedef struct {
     const mlp_network *network; /* whose output layer is a softmax, or linear */
@@ -22,12 +35,10 @@ typedef struct {
     float *counts, *further;    /* as in mlp_average_steps */
     float *linear;              /* a row of n_out weights for each input, that of the bias last */
     float *linear_rates;        /* the learning rate of each, 1 at first */
-    double *shares;             /* of the network, its average and the linear model */
-    double *steps;              /* learnt so far */
-    double *error;              /* of linear outputs: twice the mean loss of late, a variance */
-    float *rates;               /* buffers: a layer each */
-    float *squared;             /* an input each, and the bias */
-    float *sums;                /* 3 n_out */
+    mlp_progress *progress;
+    float *rates;   /* buffers: a layer each */
+    float *squared; /* an input each, and the bias */
+    float *sums;    /* 3 n_out */
 } mlp_mixture;
 
 /* The share of the network, or of its average, in the answer; `own` becomes whether it is that of
@@ -40,7 +51,7 @@ static inline double mlp_mixture_share(const double *shares, int *own)
 
 /* Learns a sample, x with a 1 after its n_in inputs and MLP_ALIGN - 1 floats more. Returns the
  * network's loss times the weight; if that is not finite, nothing is learnt. A rate of 0 is 0.1
- * min(1, sqrt(3 / (1 + |x|^2))). */
+ * min(1, sqrt(3 / (1 + |x|^2))), less with age. */
 double mlp_mixture_step(const mlp_mixture *mixture, const float *x, const mlp_wanted *wanted,
                         double rate, float weight);
 

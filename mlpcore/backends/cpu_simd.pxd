@@ -67,6 +67,10 @@ cdef extern from "stepper.h" nogil:
     void mlp_load_steps(mlp_stepper *stepper)
 
 cdef extern from "mixture.h" nogil:
+    ctypedef struct mlp_progress:
+        double shares[3]
+        double steps
+
     ctypedef struct mlp_mixture:
         const mlp_network *network
         mlp_stepper *stepper
@@ -75,9 +79,7 @@ cdef extern from "mixture.h" nogil:
         float *further
         float *linear
         float *linear_rates
-        double *shares
-        double *steps
-        double *error
+        mlp_progress *progress
         float *rates
         float *squared
         float *sums

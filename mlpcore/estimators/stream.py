@@ -186,7 +186,8 @@ class StreamMLPClassifier(_StreamMLP, MiniBatchClassifier):  # type: ignore[misc
         Neurons of each hidden layer.
     learning_rate : float or None, default=None
         The factor of the gradient in each step of the network. None is 0.1, or less for long
-        samples: 0.1 min(1, sqrt(3 / (1 + |x|^2))).
+        samples: 0.1 min(1, sqrt(3 / (1 + |x|^2))). It falls to a tenth while the loss falls no
+        more, and rises after a drift.
     max_features : int, default=65536
         A sample whose names would exceed this number is refused.
     seed : int or None, default=0
@@ -292,7 +293,8 @@ class StreamMLPRegressor(_StreamMLP, MiniBatchRegressor):  # type: ignore[misc]
     """A multilayer perceptron that learns numbers from a stream, one sample at a time.
 
     Like `StreamMLPClassifier`, with one linear output and Huber's loss. The targets are scaled as
-    features are: with their running mean and deviation, and cut to 5.
+    features are: with their running mean and deviation, and cut to 5. A single one far outside
+    hardly changes the scale.
 
     Where River is installed, this is a `river.base.MiniBatchRegressor`.
 

@@ -5,7 +5,7 @@
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize
 from cpython.dict cimport PyDict_Keys, PyDict_Next, PyDict_Values
 from cpython.ref cimport PyObject
-from libc.math cimport sqrt
+from libc.math cimport fabs, sqrt
 from libc.string cimport memcpy, memset
 
 cimport cython
@@ -22,7 +22,7 @@ from mlpcore.network.activation import HUBER
 from mlpcore.network.architecture import MAX_WIDTH
 from mlpcore.network.standardisation import Standardisation
 
-from mlpcore.backends.cpu_simd cimport mlp_mixture, mlp_mixture_share, mlp_wanted
+from mlpcore.backends.cpu_simd cimport mlp_mixture, mlp_mixture_share, mlp_progress, mlp_wanted
 from mlpcore.backends.simd cimport CStepper
 from mlpcore.network.network cimport Network, mlp_layer, mlp_network
 
@@ -35,10 +35,9 @@ cdef double MAX_SQUARE = 1e76
 #: network.
 cdef double GREATEST = 5.0
 
+#: A target so many deviations from the mean may be wrong.
+cdef double FAR = 15.0
 
-#: The place of the steps in `Model.progress`.
-cdef enum:
-    STEPS = 3
 
 #: A feature that is often missing is not centred unless its mean squared is so many variances.
 cdef double FAR_FROM_ZERO = 100.0
@@ -50,6 +49,18 @@ cdef struct statistics:  # of a feature
     double mean
     double squares  # the sum of squared deviations
     double factor  # 1 / standard deviation
+    double limit  # of a scaled target
+
+
+cdef inline double within_limit(statistics *known, double target) noexcept:
+    """A target as its statistics count it: one far outside is cut, so that it changes little.
+
+    The limit is `FAR`, and doubles with each of several in a row: a new level is soon followed.
+    """
+    cdef double deviation = target - known.mean, far = fabs(deviation) * known.factor
+    cdef double limit = known.limit
+    known.limit = FAR if far <= FAR else limit if far <= limit else 2.0 * limit
+    return target if far <= limit else known.mean + deviation * limit / far
 
 
 cdef inline statistics learnt(statistics old, double value, double total) noexcept:
@@ -59,6 +70,7 @@ cdef inline statistics learnt(statistics old, double value, double total) noexce
     new.before = old.before if old.count else total - 1.0
     new.count = old.count + 1.0
     new.mean = old.mean + deviation / new.count
+    new.limit = old.limit
     new.squares = old.squares + deviation * (value - new.mean)
     new.factor = inverse_root(new.squares / new.count)
     return new
@@ -125,10 +137,10 @@ cdef class Model:
     cdef CStepper stepper, average
     cdef mlp_mixture c
     cdef float[::1] row  # the inputs of a sample, and a 1, with room for a vector beyond
-    cdef double[:, ::1] table  # (inputs + 1, 5): the `statistics` of each, and of the target
+    cdef double[:, ::1] table  # (inputs + 1, 6): the `statistics` of each, and of the target
     cdef float[:, ::1] linear, linear_rates, counts  # as in `mlp_mixture`, as the following
     cdef float[::1] further
-    cdef double[::1] progress  # the shares, steps and error
+    cdef double[::1] progress  # an `mlp_progress`
     cdef double[::1] samples  # (n_out,): how many of each class were learnt
     cdef list arrays  # these seven
     cdef Py_ssize_t n_in
@@ -142,12 +154,12 @@ cdef class Model:
         cpu = backends.get("cpu", threads=1)
         self.stepper, self.average = cpu.stepper(network), cpu.stepper(average)
         self.arrays = [
-            np.zeros((n_in + 1, 5)),
+            np.zeros((n_in + 1, 6)),
             np.zeros((n_in + 1, n_out), np.float32),
             np.ones((n_in + 1, n_out), np.float32),
             np.zeros((n_in + 1, 1), np.float32),
             np.zeros(sum(hidden) + len(hidden) + 1, np.float32),
-            np.array(3 * [1.0 / 3.0] + [0.0, 1.0]),
+            np.array(3 * [1.0 / 3.0] + 4 * [0.0]),
             np.zeros(n_out),
         ]
         self.table, self.linear, self.linear_rates, self.counts, *rest = self.arrays
@@ -161,8 +173,7 @@ cdef class Model:
         self.c.average = self.average.c
         self.c.counts, self.c.further = &self.counts[0, 0], &self.further[0]
         self.c.linear, self.c.linear_rates = &self.linear[0, 0], &self.linear_rates[0, 0]
-        self.c.shares, self.c.steps = &self.progress[0], &self.progress[STEPS]
-        self.c.error = &self.progress[STEPS + 1]
+        self.c.progress = <mlp_progress *>&self.progress[0]
         self.c.rates, self.c.squared, self.c.sums = &self.rates[0], &self.squared[0], &self.sums[0]
 
     cdef void take(self, Model other) noexcept:
@@ -234,7 +245,7 @@ cdef class Model:
         cdef Py_ssize_t k, present = 0
         for k in range(self.samples.shape[0]):
             present += self.samples[k] > 0.0
-        return (self.progress[STEPS] + 1.0) / (present * self.samples[code])
+        return (self.c.progress.steps + 1.0) / (present * self.samples[code])
 
     cdef (double, double) targets(self) noexcept:
         """The mean and the deviation of a regressor's targets."""
@@ -244,7 +255,7 @@ cdef class Model:
     def standardisation(self, n_in):
         """The formula by which the first inputs are made."""
         cdef Py_ssize_t k
-        scales = [scale_of(self.known(k), self.progress[STEPS]) for k in range(n_in)]
+        scales = [scale_of(self.known(k), self.c.progress.steps) for k in range(n_in)]
         means, factors = zip(*scales) if scales else ((), ())
         return Standardisation(means, factors, GREATEST)
 
@@ -353,6 +364,7 @@ cdef class StreamNetwork:
         cdef Model model = self.model
         cdef mlp_wanted wanted
         cdef statistics *known
+        cdef double counted
         cdef float target = 0.0
         if model is None or code >= model.stepper.n_classes:
             return False
@@ -364,8 +376,9 @@ cdef class StreamNetwork:
         self._write(sample, True)
         if self.numeric:
             known = model.known(model.n_in)
-            known[0] = learnt(known[0], sample.target, model.progress[STEPS] + 1.0)
-            target = <float>scaled(known, sample.target, model.progress[STEPS] + 1.0)
+            counted = within_limit(known, sample.target)
+            known[0] = learnt(known[0], counted, model.c.progress.steps + 1.0)
+            target = <float>scaled(known, sample.target, model.c.progress.steps + 1.0)
         model.samples[code] += 1.0
         if balanced:
             weight *= model.balance(code)
@@ -395,7 +408,7 @@ cdef class StreamNetwork:
         cdef const double *values = sample.values
         cdef const Py_ssize_t *columns = features.columns
         cdef float *row = &model.row[0]
-        cdef double total = model.progress[STEPS] + (1.0 if learn else 0.0)
+        cdef double total = model.c.progress.steps + (1.0 if learn else 0.0)
         if features.n != len(self.columns) or len(features.new):
             memset(row, 0, sizeof(float) * capacity)
         for k in range(features.n):
