@@ -121,11 +121,6 @@ class ResidentPlan:
     # ---- memory ------------------------------------------------------------------------
 
     @property
-    def weight_registers(self) -> int:
-        """Registers of a thread that hold weights."""
-        return sum(layer.registers for layer in self.layers)
-
-    @property
     def shared_floats(self) -> int:
         """Floats of shared memory: vectors as the kernel lays them out, and weights."""
         first, *others = self.layers
