@@ -7,6 +7,7 @@
 - `LoadedNetwork` is a network on the device of a backend, as its `load` returned it.
 - `ArrayLike` and `DTypeLike` are what `numpy.asarray` and `numpy.dtype` take.
 - `StrPath` is what `open` takes.
+- `Figure`, `Axes` and `AxesImage` are Matplotlib's, which takes half a second to import.
 """
 
 import os
@@ -18,6 +19,10 @@ import numpy.typing as npt
 StrPath: TypeAlias = str | os.PathLike[str]
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes as Axes
+    from matplotlib.figure import Figure as Figure
+    from matplotlib.image import AxesImage as AxesImage
+
     ArrayLike: TypeAlias = npt.ArrayLike
     DTypeLike: TypeAlias = npt.DTypeLike
     AnyArray: TypeAlias = npt.NDArray[Any]
@@ -31,7 +36,8 @@ if TYPE_CHECKING:
     BackendArray: TypeAlias = Any
     LoadedNetwork: TypeAlias = Any
 else:  # help() and the reference show these names instead of what they stand for
-    for _name in ("ArrayLike", "DTypeLike", "BackendArray", "LoadedNetwork"):
+    _matplotlib = "Axes", "AxesImage", "Figure"
+    for _name in ("ArrayLike", "DTypeLike", "BackendArray", "LoadedNetwork", *_matplotlib):
         globals()[_name] = NewType(_name, object)
     for _name in ("Any", "Bool", "UInt8", "UInt32", "UInt64", "Int32", "Float32", "Float64"):
         globals()[f"{_name}Array"] = NewType(f"{_name}Array", np.ndarray)

@@ -3,12 +3,9 @@
 Here signals become stops, and results become lines, a report and an exit status.
 """
 
-from __future__ import annotations
-
 import functools
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -26,9 +23,7 @@ from mlpcore.stopping import stopping
 from mlpcore.store.run_folder import LAST, Run
 from mlpcore.store.trained import TrainedNetwork
 from mlpcore.training.trainer import Diverged, Trainer
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
+from mlpcore.typing import Figure
 
 #: The file in the folder of a finished run, or committee, that shows its result.
 REPORT = "report.md"

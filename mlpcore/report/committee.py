@@ -1,11 +1,9 @@
 """The gain of a committee: its errors and those of its members, as text and as figures."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from statistics import fmean
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -18,9 +16,7 @@ from mlpcore.report.layout import BLUE, GREY, LIGHT, RED, new_page, text_width
 from mlpcore.report.results import figure_section, setting_lines
 from mlpcore.report.tables import NONE, Rows, escape, kind_of_test, markdown_table
 from mlpcore.store.committee import CommitteeFolder
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
+from mlpcore.typing import Figure
 
 
 class Judged(NamedTuple):

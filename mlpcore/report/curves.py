@@ -1,20 +1,14 @@
 """Learning curves: the errors and the learning rate of a run's epochs."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from mlpcore.report.layout import BLUE, GREY, LIGHT, RED, new_page
 from mlpcore.report.tables import duration, kind_of_test
 from mlpcore.training.state import EpochMetrics, best_of
-from mlpcore.typing import Float64Array
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
+from mlpcore.typing import Axes, Figure, Float64Array
 
 #: Curves of fewer epochs are drawn as they are. Others are smoothed over a fiftieth on each side.
 MIN_SMOOTHED = 50

@@ -4,12 +4,9 @@ Each function returns a new Matplotlib figure; `write_figures` writes figures as
 first line of each names the network and the data, where these are given.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -34,11 +31,7 @@ from mlpcore.report.layout import (
 from mlpcore.report.results import describe_error, describe_second
 from mlpcore.store.trained import TrainedNetwork
 from mlpcore.training.state import EpochMetrics
-from mlpcore.typing import AnyArray, StrPath
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
+from mlpcore.typing import AnyArray, Axes, Figure, StrPath
 
 #: The cells of a confusion matrix of more classes have no room for numbers.
 MAX_NUMBERED = 20

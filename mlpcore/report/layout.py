@@ -5,25 +5,18 @@ import, and so it is imported inside the functions. Colours also differ in light
 for every eye.
 """
 
-from __future__ import annotations
-
 import io
 import math
 import warnings
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from mlpcore.errors import printable
 from mlpcore.network import Network
 from mlpcore.network.architecture import PRESETS, format_hidden_layers, format_layer_sizes
-from mlpcore.typing import AnyArray
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
-    from matplotlib.image import AxesImage
+from mlpcore.typing import AnyArray, Axes, AxesImage, Figure
 
 #: Lengths are in inches, font sizes in points.
 WIDTH, MAX_HEIGHT, MARGIN = 7.0, 10.0, 0.3
