@@ -73,24 +73,24 @@ def test_the_oracle_equals_scipy(reference, parameters, cell, radius):
 
 @given(
     indices=st.lists(st.integers(0, 130), max_size=20),
-    height=st.integers(1, 33),
-    width=st.integers(1, 33),
+    height=st.integers(1, 24),
+    width=st.integers(1, 24),
     epoch=st.integers(0, 2**32 - 1),
     parameters=st.sampled_from([PAPER, SMOOTH, SMOOTHEST]),
 )
 # Larger than GPU blocks; a longer strip of tiles below another, and the ends of a grid; cells of
 # noise; one that is larger than an image.
-@example(indices=[0, 10, 11, 99, 100, 130], height=40, width=30, epoch=1, parameters=PAPER)
+@example(indices=[0, 10, 11, 99, 100], height=40, width=30, epoch=1, parameters=PAPER)
 @example(indices=[9, 10], height=5, width=9, epoch=1, parameters=SMOOTH)
 @example(indices=[9, 10], height=30, width=9, epoch=1, parameters=SMOOTHEST)
-@example(indices=[0, 130], height=29, width=29, epoch=1, parameters=IDENTITY)
+@example(indices=[0, 30], height=29, width=29, epoch=1, parameters=IDENTITY)
 @settings(max_examples=6)
 def test_any_images_of_a_set(backend, reference, indices, height, width, epoch, parameters):
     """They are deformed as the whole set is, to the bit on a CPU, and as by the oracle.
 
     Only the tiles that they need are computed, once for all channels.
     """
-    images, labels = digits(131, height, width)
+    images, labels = digits(max(indices, default=0) + 1, height, width)
     drawing = parameters, 9, epoch
     on_device = backend.put(images), backend.put(labels)
     whole = np.asarray(deform(*on_device, *drawing, backend, background=0.0))
