@@ -3,8 +3,6 @@
 import copy
 import pickle
 import pickletools
-import subprocess
-import sys
 from itertools import pairwise
 
 import numpy as np
@@ -45,18 +43,6 @@ def answers(mlp, rows):
     if isinstance(mlp, OnlineMLPClassifier):
         return mlp.predict_proba(rows)
     return mlp.predict(rows) / NUMBERS.std(axis=0)
-
-
-def test_importing_mlpcore_loads_no_heavy_library_and_starts_no_thread(tmp_path):
-    """Nor does a folder of the same name hide it, as the one above a clone does: without a file."""
-    (tmp_path / "mlpcore").mkdir()
-    code = (
-        "import sys, threading, mlpcore, mlpcore.backends;"
-        "assert threading.active_count() == 1;"
-        "assert not {'sklearn', 'matplotlib', 'pooch', 'cuda'} & set(sys.modules);"
-        "mlpcore.OnlineMLPClassifier"
-    )
-    subprocess.run([sys.executable, "-c", code], check=True, cwd=tmp_path)
 
 
 ESTIMATORS = "ElasticDeformer", "OnlineMLPClassifier", "OnlineMLPRegressor"

@@ -108,14 +108,13 @@ def test_members_of_other_units():
     expected = (first.outputs(images) + second.outputs(images)) / 2
     np.testing.assert_allclose(TrainedClassifier(members[:2], backend).outputs(images), expected)
     pixels = structs.replace(members[2].pixels, value_range=(-2.0, 14.0))
-    pair, values = (
-        [members[2], TrainedNetwork(Path("n"), members[2].network, pixels, {})],
-        KINDS[kinds[2]],
-    )
+    pair = [members[2], TrainedNetwork(Path("n"), members[2].network, pixels, {})]
+    values = KINDS[kinds[2]]
     alone = [TrainedClassifier([each], backend) for each in pair]
     expected = np.mean([each.outputs(each.to_images(values)) for each in alone], axis=0)
-    both = TrainedClassifier(pair, backend)
-    np.testing.assert_allclose(both.outputs(both.to_images(values)), expected, rtol=0, atol=1e-5)
+    for both in TrainedClassifier(pair, backend), TrainedClassifier(pair[::-1], backend):
+        found = both.outputs(both.to_images(values))
+        np.testing.assert_allclose(found, expected, rtol=0, atol=1e-5)
 
 
 def test_onnx_says_what_it_is():
