@@ -7,8 +7,16 @@ typedef struct {
     const mlp_pixels *pixels;
     int *low;        /* of each column: the pixel at its left or under it */
     float *fraction; /* and how far it is on the way to the next one */
+    int *run;        /* the number of columns from this one on with consecutive pixels */
     float *scratch;  /* a picture and a row for each thread */
 } inputs_context;
+
+/* Moves so many consecutive columns towards the ones at their right. */
+static void move_columns(const float *restrict left, const float *restrict fraction, int n,
+                         float *restrict out)
+{
+    for (int x = 0; x < n; x++) out[x] = (left[x + 1] - left[x]) * fraction[x] + left[x];
+}
 
 static void resize_picture(const inputs_context *context, int i, float *picture, float *row)
 {
@@ -23,9 +31,9 @@ static void resize_picture(const inputs_context *context, int i, float *picture,
         const float *above = picture + up * w, *below = up + 1 < h ? above + w : above;
         for (int x = 0; x < w; x++) row[x] = (below[x] - above[x]) * fraction + above[x];
         row[w] = row[w - 1];
-        for (int x = 0; x < p->width; x++) {
-            const float *left = row + context->low[x];
-            out[x] = (left[1] - left[0]) * context->fraction[x] + left[0];
+        for (int x = 0, n; x < p->width; x += n) {
+            n = context->run[x];
+            move_columns(row + context->low[x], context->fraction + x, n, out + x);
         }
         for (int x = 0; p->unit && x < p->width; x++) out[x] = (out[x] + 1.0f) / 2.0f;
     }
@@ -52,11 +60,16 @@ int mlp_to_inputs(const mlp_pixels *pixels, int n_threads)
     n_threads = mlp_at_most(n_threads, pixels->n);
     context.low = mlp_keep(&memory, mlp_allocate(width * sizeof *context.low));
     context.fraction = mlp_keep(&memory, mlp_allocate(width * sizeof *context.fraction));
+    context.run = mlp_keep(&memory, mlp_allocate(width * sizeof *context.run));
     context.scratch = mlp_keep(&memory, mlp_allocate((size_t)n_threads * each * sizeof(float)));
     for (int x = 0; !memory.failed && x < pixels->width; x++) {
         const int at = x * (pixels->in_width - 1), steps = pixels->width - 1;
         context.low[x] = at / steps;
         context.fraction[x] = (float)((double)(at % steps) / steps);
+    }
+    for (int x = pixels->width - 1; !memory.failed && x >= 0; x--) {
+        const int goes_on = x + 1 < pixels->width && context.low[x + 1] == context.low[x] + 1;
+        context.run[x] = 1 + (goes_on ? context.run[x + 1] : 0);
     }
     if (!memory.failed) mlp_run_team(n_threads, inputs_task, &context);
     mlp_free_kept(&memory);
