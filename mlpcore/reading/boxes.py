@@ -24,11 +24,15 @@ FILLED, STRAIGHT, OPPOSITE = 0.6, 0.85, 0.7
 #: no line, but a bar or writing. A box whose side is below the third is a gap between two lines.
 LINE, THICK, SMALLEST = 0.9, 0.35, 0.5
 
+#: So many boxes of one size, smaller than most, are no loops of letters.
+SEVERAL = 4
+
 #: Small boxes are those that cover this share of the area of all.
 SMALL = 0.1
 
-#: What covers less than this share of a known box is a part of it.
-WHOLE = 0.75
+#: A box that an edge of the picture cuts has this share of the area of a whole one. A box whose
+#: sides differ from those of the known one there by more than the second is made of strokes.
+WHOLE, OTHER = 0.75, 0.15
 
 #: The parts of a box are at most so far apart, as a line is thick, and their sides at most so far
 #: off, as a share of its side. Boxes of one size differ by less than the second share in each side.
@@ -37,6 +41,9 @@ PARTED, AS_LARGE = 0.15, 0.1
 #: Ink is in a box if it reaches beyond by less than this share of a side. That is found out where
 #: sides have so many pixels.
 OVER, SMALL_SIDE = 0.2, 24
+
+#: Strokes that cross boxes have so large a share more in one half than in the other.
+ASIDE = 0.55
 
 #: What overlaps a line of boxes by this share of the lower of both belongs to it.
 SAME_LINE = 0.5
@@ -116,6 +123,20 @@ def find_quads(dark: UInt8Array) -> tuple[Float64Array, float]:
     return quads[chosen], float(np.degrees(angle))
 
 
+def ruled_quads(dark: UInt8Array, length: int) -> Float64Array:
+    """The corners (n, 4, 2) of boxes on a page whose lines are nearly level and have a length.
+
+    Shorter strokes, of digits as high as their boxes, part none.
+    """
+    return corners(_joined(_rectangles(find_lines(dark, length, length))))
+
+
+def corners(boxes: AnyArray) -> Float64Array:
+    """The corners (n, 4, 2) of boxes (n, 4), from the upper left and clockwise."""
+    result: Float64Array = boxes[:, [[0, 1], [2, 1], [2, 3], [0, 3]]].astype(float)
+    return result
+
+
 def drawn_boxes(ink: Ink, known: AnyArray, is_pale: bool) -> AnyArray:
     """The insides (n, 4) of the boxes on a page whose lines are level, or the places of combs.
 
@@ -127,29 +148,33 @@ def drawn_boxes(ink: Ink, known: AnyArray, is_pale: bool) -> AnyArray:
     lines are looked for that are paler than what is written.
     """
     dark = ink.pale if is_pale else ink.strokes
-    first = known
-    if not len(known):  # a frame around boxes has another size
-        first = _rectangles(dark)
+    first = _rectangles(dark)
+    if len(known):  # the page's largest lattice, beside which are smaller boxes
+        alike = KDTree(_size(first)).query_ball_point(
+            _size(first), AS_LARGE, np.inf, return_length=True
+        )
+        is_rest = (alike >= SEVERAL) & (_sides(first) >= SMALLEST * np.median(_sides(known)))
+        is_rest &= painted(known, dark.shape)[_middles(first)] == 0
+        is_rest &= _n_held(first, np.concatenate([known, first]), dark.shape) < 2
+        known = first = np.concatenate([known, first[is_rest]])
+    else:  # a frame around boxes has another size
         first = first[_n_held(first, first, dark.shape) < 2]
     if not len(first):
         return _combs_alone(ink, is_pale)
     sides = first[:, 2:] - first[:, :2]
-    if len(known):
-        width, height = np.median(sides, axis=0)
-    else:
-        width, height = (quantile(each, _areas(first), SMALL) for each in sides.T)
+    width, height = (quantile(each, _areas(first), SMALL) for each in sides.T)
     side = min(width, height)
     drawn = find_lines(dark, round(LINE * width), round(LINE * height))
     block = np.ones([max(5, round(THICK * side))] * 2, np.uint8)
     lines = drawn & ~cv2.morphologyEx(dark, cv2.MORPH_OPEN, block)
     boxes = _joined(_rectangles(drawn))
-    boxes = boxes[np.min(boxes[:, 2:] - boxes[:, :2], axis=1) >= SMALLEST * side]
+    boxes = boxes[_sides(boxes) >= SMALLEST * side]
     n_held = np.maximum(*(_n_held(boxes, each, dark.shape) for each in (boxes, known)))
     boxes = boxes[n_held < 2]
     if len(known):  # a digit's stroke may part a box like a line
         owner = painted(known, dark.shape)[_middles(boxes)]
-        whole = _areas(boxes) >= WHOLE * _areas(known)[owner - 1]
-        boxes = boxes[whole | (owner == 0)]
+        off = np.abs(_size(boxes) - _size(known)[owner - 1]).max(axis=1)
+        boxes = boxes[(off < OTHER) | (owner == 0)]
     is_taken = painted(boxes, dark.shape)[_middles(known)] > 0
     boxes = np.concatenate([boxes, known[~is_taken]])
     if not len(boxes) or _are_crossed(boxes, without_lines(ink.strokes, lines), side):
@@ -247,6 +272,11 @@ def _sums(image: UInt8Array, boxes: AnyArray) -> AnyArray:
     return sums[bottom, right] - sums[top, right] - sums[bottom, left] + sums[top, left]
 
 
+def _sides(boxes: AnyArray) -> AnyArray:
+    """The shorter side of boxes (n, 4)."""
+    return np.min(boxes[:, 2:] - boxes[:, :2], axis=1)
+
+
 def _areas(boxes: AnyArray) -> AnyArray:
     """The pixels of boxes (n, 4)."""
     return np.prod(boxes[:, 2:] - boxes[:, :2], axis=1)
@@ -267,7 +297,10 @@ def painted(boxes: AnyArray, shape: tuple[int, ...]) -> Int32Array:
 
 
 def _are_crossed(boxes: AnyArray, strokes: UInt8Array, side: float) -> bool:
-    """Whether most of the strokes (h, w) that lie in boxes (n, 4) reach far beyond one."""
+    """Whether most of the strokes (h, w) that lie in boxes (n, 4) reach far beyond one.
+
+    Those of large digits do, too, where these touch each other, but fill both halves of a box.
+    """
     scale = min(1.0, SMALL_SIDE / side)
     small = cv2.resize(strokes, None, fx=scale, fy=scale, interpolation=cv2.INTER_AREA)
     _, labels, stats, _ = cv2.connectedComponentsWithStats((small > 64).astype(np.uint8))
@@ -284,7 +317,12 @@ def _are_crossed(boxes: AnyArray, strokes: UInt8Array, side: float) -> bool:
     near = cv2.dilate(cv2.resize(is_owned, small.shape[::-1]), np.ones([SMALL_SIDE // 2] * 2))
     area = np.bincount(labels.ravel(), near.ravel(), len(stats))
     area[0] = 0  # the ground's
-    return bool(area[beyond].sum() > area[inside].sum())
+    if area[beyond].sum() <= area[inside].sum():
+        return False
+    begin, end, (y, x) = boxes[:, :2].T, boxes[:, 2:].T, _middles(boxes)
+    parts = (*begin, *end), (*begin, x, end[1]), (*begin, end[0], y)
+    n, n_left, n_upper = (_sums(strokes // 255, np.stack(each, axis=1)) for each in parts)
+    return bool(np.hypot(2 * n_left - n, 2 * n_upper - n).sum() >= ASIDE * n.sum())
 
 
 def _comb_places(ink: Ink, boxes: AnyArray) -> AnyArray:

@@ -10,7 +10,7 @@ from scipy.spatial import KDTree
 
 from mlpcore.data.ink import Box, Ink, find_lines
 from mlpcore.errors import InputError
-from mlpcore.reading.boxes import painted
+from mlpcore.reading.boxes import corners, painted
 from mlpcore.typing import AnyArray, BoolArray, Float64Array, UInt8Array
 
 #: Neighbours are so near, as a share of a box's shorter side. Their facing sides are displaced by
@@ -181,7 +181,7 @@ def complete(
         if is_known:
             raise InputError("shows no lines: expected a grid of drawn boxes")
         return []
-    lattices = find_lattices(boxes[:, [[0, 1], [2, 1], [2, 3], [0, 3]]].astype(float))
+    lattices = find_lattices(corners(boxes))
     lines = _lines(boxes, ink, page)
     if is_known:
         if lattices[0].shape == (1, 1) and {rows, columns} - {1, None}:

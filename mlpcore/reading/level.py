@@ -9,7 +9,7 @@ import numpy as np
 from scipy.spatial import KDTree
 
 from mlpcore.data.ink import Ink, find_lines, page_ink, reduced
-from mlpcore.reading.boxes import drawn_boxes, find_quads
+from mlpcore.reading.boxes import drawn_boxes, find_quads, ruled_quads
 from mlpcore.reading.lattice import Lattice, find_lattices
 from mlpcore.typing import AnyArray, Float32Array, Float64Array, UInt8Array
 
@@ -26,6 +26,9 @@ PALER = 1.2
 #: Dots are no larger than this share of the page's longer side, and joined if they are nearer to
 #: each other than so many times their usual distance.
 DOT, REACH = 1 / 60, 1.5
+
+#: The least lengths of long lines, as shares of the page's longer side.
+RULED = 1 / 10, 1 / 20, 1 / 40
 
 #: The deviation of the Gaussian, in boxes, that smoothes by how much they are off.
 SMOOTH = 0.7
@@ -137,7 +140,11 @@ def _levelled(grey: UInt8Array, sheet: UInt8Array | None, factor: int = 1) -> Le
     n_boxes, n_pale = (0 if each is None else len(each[1].boxes) for each in fits)
     is_pale = n_pale > PALER * n_boxes
     quads, angle = found[is_pale]
-    fit = fits[is_pale] or _fit(*find_quads(_joined(ink.strokes)), grey.shape)
+    fit = fits[is_pale]
+    if fit is None:
+        fit = _fit(*find_quads(_joined(ink.strokes)), grey.shape)
+    for share in RULED:
+        fit = fit or _fit(ruled_quads(ink.strokes, round(share * max(grey.shape))), 0, grey.shape)
     if fit is None:
         few = len(quads) < FEW
         matrix = _turning(_skew(ink.values)) if few else _squared(quads, _turning(angle))
