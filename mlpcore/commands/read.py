@@ -85,6 +85,8 @@ def read_pages(options: argparse.Namespace) -> int:
         written.append(("--show", options.show, ".png"))
     if options.new_fields is not None and (len(pictures) > 1 or pictures[0] == STDIN):
         raise InputError("--new-fields: expected one file of a picture")
+    if options.fields is not None and options.csv is None and not options.json:
+        raise InputError("--fields without --csv or --json: expected one of them")
     for option, path, suffix in written:
         if path is not None:
             if path.suffix.lower() != suffix:

@@ -26,9 +26,10 @@ NUMBER_GAP = 0.5
 #: boxes, and those in boxes.
 WORDS, PRINT, TABLE = 8, 0.35, 0.65
 
-#: So many digits show which way is up, and no more are looked at. Turned, they are surer than the
-#: first share on average, and by the second than as they are.
-FEW, MANY, SURE, SURER = 8, 60, 0.75, 0.12
+#: So many digits show which way is up, and no more are looked at. This share of them is sure when
+#: turned in some way. Turned, these are surer than the second share on average, and by the third
+#: than as they are. A stroke is narrower than the last share of its length.
+FEW, MANY, MOST, SURE, SURER, STROKE = 8, 60, 0.65, 0.75, 0.12, 0.4
 
 #: The most candidates for digits on a page.
 MAX_GLYPHS = 20_000
@@ -135,20 +136,29 @@ def read_lines(
 def quarter_turns(lines: list[list[Field]], classifier: TrainedClassifier) -> int:
     """The number of quarter turns, counter-clockwise, that make the digits of fields upright."""
     likely = [each.glyph.pixels for line in lines for field in line for each in field.likely]
+    sides = np.array([(each.any(axis=0).sum(), each.any(axis=1).sum()) for each in likely])
+    # A one may be a dash of a page on its side.
+    broad = [each for each, (w, h) in zip(likely, sides) if STROKE * max(w, h) < min(w, h)]
+    likely = broad if len(broad) >= FEW else likely
     if len(likely) < FEW:
         return 0
     # A digit's centre of mass is a pixel beside the middle.
     some = [np.pad(each, ((0, 1), (0, 1))) for each in likely[:: -(-len(likely) // MANY)]]
 
-    def margin(quarters: int) -> float:
+    def margin(quarters: int) -> Float64Array:
         turned = np.stack([np.rot90(each, quarters)[:SIDE, :SIDE] for each in some])
-        return 1 - float(np.mean(_judged(turned, classifier)[1]))
+        return 1 - _judged(turned, classifier)[1]
 
     margins = [margin(0)]
-    if margins[0] <= 1 - SURER:
-        margins += map(margin, (1, 2, 3))
-    best = int(np.argmax(margins))
-    return best if margins[best] > max(SURE, margins[0] + SURER) else 0
+    if margins[0].mean() > 1 - SURER:
+        return 0
+    margins += map(margin, (1, 2, 3))
+    sure = np.max(margins, axis=0) > MIN_MARGIN  # others are letters
+    if sure.sum() < max(FEW, MOST * len(some)):
+        return 0
+    means = np.mean(margins, axis=1, where=sure)
+    best = int(np.argmax(means))
+    return best if means[best] > max(SURE, means[0] + SURER) else 0
 
 
 def _is_print(digits: list[ReadDigit]) -> bool:

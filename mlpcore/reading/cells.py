@@ -10,7 +10,7 @@ from mlpcore.data.digit import pieces_inside, side_by_side, to_glyph
 from mlpcore.data.ink import Box, Components, Ink
 from mlpcore.reading.boxes import in_lines
 from mlpcore.reading.lattice import Cell
-from mlpcore.reading.numbers import number_fields
+from mlpcore.reading.numbers import SPECK, number_fields
 from mlpcore.reading.segmentation import (
     UNKNOWN,
     Field,
@@ -27,8 +27,9 @@ MARGIN, RIM = 1, 0.1
 #: Shares of a box's height: smaller ink is dirt, and smaller ink than the second is no digit.
 DIRT, MIN_DIGIT = 0.1, 0.15
 
-#: Lower ink, as a share of the usual height of digits in boxes, may be a mark, and is one.
-LOW, LOWEST = 0.45, 0.3
+#: Lower ink, as a share of the usual height of digits in boxes, may be a mark, and is one. No digit
+#: is so many times as wide as high. Minus signs go with digits of the last share of a box at least.
+LOW, LOWEST, FLAT, LARGE = 0.45, 0.3, 2.5, 0.5
 
 #: A minus sign is thinner than this share of the usual height, and a word of low letters is not.
 THICK = 0.18
@@ -65,6 +66,11 @@ class _Content(NamedTuple):
         """Around its pieces."""
         return reduce(Box.union, [self.components.boxes[k] for k in self.pieces])
 
+    @property
+    def is_flat(self) -> bool:
+        """Whether it holds a dash, or what is as flat."""
+        return len(self.groups) == 1 and self.extent.width > FLAT * self.extent.height
+
 
 def page_fields(ink: Ink, found: Sequence[Cell]) -> list[list[Field]]:
     """The fields of a page, in lines from the top, each from left to right.
@@ -75,7 +81,7 @@ def page_fields(ink: Ink, found: Sequence[Cell]) -> list[list[Field]]:
         return number_fields(ink)
     boxes = [cell.box for cell in found]
     cells = [_content(ink, box) for box in boxes]
-    heights = [cell.extent.height for cell in cells if cell.pieces]
+    heights = [cell.extent.height for cell in cells if cell.pieces and not cell.is_flat]
     usual = float(np.median(heights)) if heights else 0.0
     cells = [_with_marks(cell, usual) for cell in cells]
     several = np.array([len(cell.groups) + len(cell.marks) > 1 for cell in cells])
@@ -111,20 +117,27 @@ def _with_marks(cell: _Content, usual: float) -> _Content:
         return cell
     extent = cell.extent
     if (
-        extent.height >= LOW * usual
+        not cell.is_flat
+        and extent.height >= LOW * usual
         and max(extent.width, extent.height) >= MIN_DIGIT * cell.box.height
     ):
         high = [k for k in pieces if boxes[k].height >= LOW * usual]
-        marks = marks_of_line(high, [k for k in pieces if k not in high], boxes, usual)
+        others = [k for k in pieces if k not in high]
+        if len(cell.groups) > 1:  # points are small beside strong digits
+            least = min(SPECK * usual**2, *cell.components.areas[pieces])
+            others = np.flatnonzero(cell.components.areas >= least)[1:]
+            others = sorted({*cell.components.inside(RIM)}.intersection(others).difference(high))
+        marks = marks_of_line(high, others, boxes, usual)
         known = {k: mark for k, mark in marks.items() if mark != UNKNOWN}
         return cell._replace(pieces=[k for k in pieces if k not in known], marks=known)
     middle = cell.box.height / 2 - MARGIN
+    height = max(usual, LARGE * cell.box.height)
     mark = UNKNOWN  # as several pieces are, which may be a word
     if len(cell.groups) == 1:
-        mark = mark_at(extent, middle - usual / 2, middle + usual / 2)
+        mark = mark_at(extent, middle - height / 2, middle + height / 2)
         strong = cell.components.mask(pieces) & (cell.ink.values > cell.ink.middle)
         spread = np.linalg.eigvalsh(np.cov(np.argwhere(strong), rowvar=False))
-        if mark == "-" and 12 * spread[0] > (THICK * usual) ** 2:
+        if mark == "-" and 12 * spread[0] > (THICK * height) ** 2:
             mark = UNKNOWN
         if mark == UNKNOWN and extent.height >= LOWEST * usual:
             return cell
@@ -157,5 +170,7 @@ def _field(cell: _Content, holds_numbers: bool, usual: float, alone: bool) -> Fi
     glyph = to_glyph(cell.ink, components.mask(cell.pieces)) if cell.pieces else None
     if glyph is None:
         return Field(box, 0, [], [(mark, box) for mark in cell.marks.values()], holds_numbers)
-    doubt = 1.0 if cell.marks else APART if len(groups) > 1 else 0.0
+    # Digits that are usually higher than their boxes are cut off.
+    cut = min(usual, cell.extent.height) >= box.height - 2 * MARGIN
+    doubt = 1.0 if cell.marks or cut else APART if len(groups) > 1 else 0.0
     return Field(box, 1, [Segment(0, 1, glyph._replace(box=box), 0.0)], doubt=doubt)

@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import groupby
 from pathlib import Path
+from typing import Annotated
 
 import cv2
+import msgspec
 import numpy as np
 from PIL import Image
 from scipy.spatial import cKDTree
@@ -45,7 +47,7 @@ class FormFile(Record, frozen=True):
     """
 
     sample: str
-    fields: dict[str, tuple[float, float, float, float]]
+    fields: Annotated[dict[str, tuple[float, float, float, float]], msgspec.Meta(min_length=1)]
 
 
 class Form:

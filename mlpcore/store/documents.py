@@ -3,6 +3,9 @@
 Unknown fields are refused, and a missing one has its default, if it has one.
 """
 
+import codecs
+import json
+from collections import Counter
 from typing import TypeVar
 
 import msgspec
@@ -39,12 +42,24 @@ def from_json(content: bytes | str, kind: type[T]) -> T:
 
 
 def read_document(path: StrPath, kind: type[T]) -> T:
-    """A value of a file; an InputError when this cannot be read, or as `from_json`."""
-    content = read_bounded(path, MAX_BYTES)
+    """A value of a file; an InputError when this cannot be read, or as `from_json`.
+
+    A name may occur once in an object. Editors on Windows begin a file with a byte order mark.
+    """
+    content = read_bounded(path, MAX_BYTES).removeprefix(codecs.BOM_UTF8)
     try:
-        return from_json(content, kind)
+        value = from_json(content, kind)
+        json.loads(content, object_pairs_hook=_with_other_names)
+        return value
     except InputError as error:
         raise InputError(f"{shown(path)} is damaged: {error}") from None
+
+
+def _with_other_names(pairs: list[tuple[str, object]]) -> None:
+    """Raise InputError when two members of an object have the same name."""
+    for name, n in Counter(name for name, _ in pairs).items():
+        if n > 1:
+            raise InputError(f"the name {name!r} occurs {n} times, expected another for each")
 
 
 def write_document(path: StrPath, value: object, locked: Lock | None = None) -> None:

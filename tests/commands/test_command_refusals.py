@@ -77,6 +77,7 @@ REFUSED = [
     ("read a.png --columns 0", "columns 0: expected"),
     ("read file --csv out.txt", "--csv out.txt: expected a name that ends in .csv"),
     ("read file b.png --show found.png", "--show with 2 pictures: expected a folder"),
+    ("read file --fields f.json", "--fields without --csv or --json: expected one of them"),
     # preview, draw and export
     ("preview --out a.jpg", "--out a.jpg: expected a name that ends in .png"),
     ("preview --dataset digits --rows 0", "rows 0: expected a whole number from 1 to 100"),

@@ -252,6 +252,41 @@ def test_a_stroke_from_side_to_side_parts_no_box(layout):
     check_places(read(scan(ink)), centres, columns)
 
 
+@pytest.mark.parametrize("height, angle", [(0.95, 0), (1.05, 0.4)])
+def test_digits_as_high_as_their_boxes(height, angle):
+    ink, centres = form([None] * 60, 10, np.random.default_rng(1), (90, 100))
+    wanted = [(k + 3 * (k // 10)) % 10 for k in range(60)]
+    for digit, (x, y) in zip(wanted, centres.astype(int)):
+        strokes = written(CLEAR[digit], round(100 * height))
+        put(ink, strokes, x - strokes.shape[1] // 2, y - strokes.shape[0] // 2)
+    found = read(scan(rotated(ink, angle)), NETWORK)
+    check_places(found, turned_points(centres, ink.shape, angle), 10, within=20)
+    wrong = [each for each, digit in zip(found.digits, wanted) if each.answer != digit]
+    assert len(wrong) < 20 and all(each.in_doubt for each in wrong)
+
+
+@pytest.mark.parametrize("side", [30, 24])
+def test_small_boxes_beside_larger_ones(side):
+    """Boxes to tick, each alone, in lines with a strip of larger ones."""
+    small, _ = form([None] * 24, 3, np.random.default_rng(0), (side, side), (70 - side, 60 - side))
+    large, _ = form(CLEAR[:4] * 8, 4, np.random.default_rng(1), (44, 44), (0, 16))
+    found = read(scan(np.concatenate([small, large[: len(small)]], axis=1)), NETWORK)
+    assert found.text.replace("?", "") == "\n".join(["_ _ _ 0123"] * 8)
+
+
+@pytest.mark.parametrize("quarters", [0, 1, 2])
+def test_dashes_do_not_turn_a_page(quarters):
+    """Unused boxes hold dashes, three quarters of all, in boxes of three widths."""
+    for width in (50, 70, 100):
+        ink, centres = form(CLEAR * 2 + [None] * 60, 8, np.random.default_rng(1), (width, 50))
+        for x, y in centres[20:].astype(int):
+            ink[y - 2 : y + 2, x - 16 : x + 16] = 1
+        found = read(np.rot90(scan(ink), quarters), NETWORK)
+        assert len(found.notes) == (quarters > 0)
+        answers = [str(each.answer) for each in found.digits]
+        assert answers == [*"0123456789" * 2, *"-" * 60]
+
+
 @pytest.mark.parametrize("options", [{}, {"columns": 8, "rows": 3}, {"columns": 8}, {"rows": 3}])
 def test_a_known_grid_with_broken_lines(options):
     ink, centres, columns = page()
