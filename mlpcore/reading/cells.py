@@ -125,8 +125,8 @@ def _with_marks(cell: _Content, usual: float) -> _Content:
         others = [k for k in pieces if k not in high]
         if len(cell.groups) > 1:  # points are small beside strong digits
             least = min(SPECK * usual**2, *cell.components.areas[pieces])
-            others = np.flatnonzero(cell.components.areas >= least)[1:]
-            others = sorted({*cell.components.inside(RIM)}.intersection(others).difference(high))
+            inked = np.flatnonzero(cell.components.areas >= least).tolist()
+            others = sorted({*cell.components.inside(RIM)}.intersection(inked).difference(high))
         marks = marks_of_line(high, others, boxes, usual)
         known = {k: mark for k, mark in marks.items() if mark != UNKNOWN}
         return cell._replace(pieces=[k for k in pieces if k not in known], marks=known)
