@@ -6,6 +6,7 @@ column or in the last one, whichever holds what labels can be.
 
 import gzip
 import io
+import re
 import warnings
 import zlib
 from collections import Counter
@@ -88,7 +89,7 @@ def _read(path: Path, place: int | None = None) -> tuple[Part, int, int]:
     except (ValueError, IndexError, MemoryError, EOFError, OSError, zlib.error) as error:
         if isinstance(error, InputError):
             raise
-        reason = printable(str(error), 150)
+        reason = printable(_of_rows(str(error)), 150)
         raise InputError(
             f"{name} is not a table of images: {reason}; expected a label and pixels in each line"
         ) from None
@@ -147,6 +148,13 @@ def _place_of_labels(lines: Sequence[str], delimiter: str) -> int:
             "line, and that of the labels 'label'"
         )
     return found[0] if found else 0
+
+
+def _of_rows(message: str) -> str:
+    """A message of NumPy's about a table, with its rows counted from 1 and without its advice."""
+    if found := re.match(r"could not convert string (.*) to float64 at row (\d+), column", message):
+        return f"its row {int(found[2]) + 1} holds {found[1]}, which is no number"
+    return message.split("; use")[0]
 
 
 def _is_number(text: str) -> bool:

@@ -161,6 +161,8 @@ def warn_of_training(mlp: Any, samples: Samples, n_before: int, complete: bool) 
             f"The network answers {answer} whatever the sample: learning_rate_init "
             f"{mlp.learning_rate_init} is too high. Lower it, or scale X."
         )
+        if not issparse(samples.inputs) and not np.ptp(samples.inputs, axis=0).any():
+            text = f"The network answers {answer}, because all rows of X are the same."
     elif complete and still_falls(losses, rates, mlp._history[0].loss):
         text = (
             f"The loss is still falling after {len(epochs)} epochs, to {losses[-1]:.4g}. "

@@ -37,6 +37,9 @@ def _rows(X: Any) -> list[dict[Any, Any]]:
     pandas = sys.modules.get("pandas")
     if pandas is None or not isinstance(X, pandas.DataFrame):
         raise InputError(f"X is {brief(X)}: expected a pandas.DataFrame")
+    if not X.columns.is_unique:
+        name = X.columns[X.columns.duplicated()][0]
+        raise InputError(f"X has two columns {brief(name)}: expected different names")
     return X.to_dict("records")
 
 
@@ -73,7 +76,8 @@ class _StreamMLP:
         Parameters
         ----------
         x
-            A dictionary of named numbers, or (n,) numbers. A name with NaN is missing.
+            A dictionary of named numbers, or (n,) numbers. A name with None, NaN or
+            pandas.NA is missing.
         y
             The label, any hashable object but None; of a regressor the number.
         w

@@ -5,7 +5,7 @@
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize
 from cpython.dict cimport PyDict_Keys, PyDict_Next, PyDict_Values
 from cpython.ref cimport PyObject
-from libc.math cimport fabs, sqrt
+from libc.math cimport NAN, fabs, sqrt
 from libc.string cimport memcpy, memset
 
 cimport cython
@@ -549,11 +549,7 @@ cdef class StreamNetwork:
                 return
         except TypeError:
             raise InputError(f"y {brief(y)}: expected a hashable label") from None
-        try:
-            missing = y is None or bool(y != y)
-        except TypeError:  # of pandas.NA
-            missing = True
-        if missing:
+        if is_missing(y):
             raise InputError(f"y {y}: expected a label")
         if len(known) == N_LABELS:
             raise InputError(f"y {brief(y)}: expected at most {N_LABELS} different labels")
@@ -647,12 +643,27 @@ cdef class StreamNetwork:
         return model.network(max(n, 1)), model.standardisation(n), model.targets(), names, labels
 
 
+cdef bint is_missing(value) except -1:
+    """Whether a value is None, NaN or pandas.NA, whose comparison is neither true nor false."""
+    if value is None:
+        return True
+    try:
+        return bool(value != value)
+    except TypeError:
+        return True
+
+
 cdef double number_of(value) except? -1.0:
-    """A real number. Python would also take the real part of NumPy's complex ones."""
+    """A real number, which is NaN if it is missing.
+
+    Python would also take the real part of NumPy's complex ones.
+    """
     if not isinstance(value, (float, int)):
         kind = getattr(getattr(value, "dtype", None), "kind", "f")
         if kind not in NUMBERS or np.ma.is_masked(value):
             raise TypeError("no real number")
+        if is_missing(value):
+            return NAN
     return value
 
 

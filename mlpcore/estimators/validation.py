@@ -142,10 +142,15 @@ def encode(codes: Mapping[Any, int], labels: ArrayLike) -> UInt8Array:
 def n_columns(y: Any) -> int:
     """How many columns y has, one for each label that a sample may have; 0 of labels (n,)."""
     try:
-        shape = (y if hasattr(y, "shape") else np.asarray(y)).shape
+        y = y if hasattr(y, "shape") else np.asarray(y)
     except ValueError:
         raise InputError("y holds rows of different lengths: expected labels (n,)") from None
-    return shape[1] if len(shape) == 2 and shape[1] > 1 else 0
+    shape, dtype = y.shape, getattr(y, "dtype", None)
+    if len(shape) != 2 or shape[1] == 1:
+        return 0
+    if getattr(dtype, "kind", "") in ("U", "S"):
+        raise InputError("y holds rows of texts: expected labels (n,), or a matrix of 0 and 1")
+    return int(shape[1])
 
 
 def indicator(y: Any, n_labels: int) -> Float32Array:
@@ -222,7 +227,8 @@ def validated(mlp: Any, X: Any, *y: Any, reset: bool = False, **settings: Any) -
     if issparse(X):
         X = sound("X", X)
     settings |= {"dtype": np.float32, "order": "C", "accept_sparse": "csr"}
-    return validate_data(mlp, X, *y, reset=reset, **settings)
+    with np.errstate(over="ignore", invalid="ignore"):  # what is infinite then is refused
+        return validate_data(mlp, X, *y, reset=reset, **settings)
 
 
 def sound(name: str, matrix: Any) -> Any:
@@ -267,7 +273,10 @@ def check_samples(mlp: Any, X: Any, y: Any, reset: bool) -> tuple[Float32Array, 
     if not is_regression:
         if isinstance(given, list) and y.ndim == 1:
             check_lossless("y", y, given)
-        check_classification_targets(y)
+        try:
+            check_classification_targets(y)
+        except TypeError as error:
+            raise InputError(f"y: {error}; expected labels that can be sorted") from None
     if issparse(X):
         if mlp.deformation is not None:
             raise InputError("X is a sparse matrix: expected an array of images for a deformation")
@@ -278,9 +287,10 @@ def check_samples(mlp: Any, X: Any, y: Any, reset: bool) -> tuple[Float32Array, 
     norms = row_norms(X.T)
     greatest = norms.max(initial=0.0) / math.sqrt(X.shape[0])
     if greatest > FAR_OUTSIDE:
+        size = "more than 1e19" if np.isinf(greatest) else f"{greatest:.4g}"  # too much to square
         warnings.warn(
             f"X is far outside [-1, 1]: feature {norms.argmax()} has a root mean square of "
-            f"{greatest:.4g}. Training may fail. Scale X first, for example with "
+            f"{size}. Training may fail. Scale X first, for example with "
             f"make_pipeline(StandardScaler(), {type(mlp).__name__}()).",
             stacklevel=4,  # of who called fit
         )

@@ -87,7 +87,7 @@ class TrainedNetwork:
             if not os.path.lexists(file):
                 runs = sorted(each.parent for each in Path(path).glob(f"*/{BEST}"))
                 hint = f", such as {shown(runs[0])}" if runs else ""
-                if not (runs or holds_run(path)):
+                if not (runs or holds_run(path)) and [*Path(path).glob("[!.]*")]:
                     hint = f"; mlpcore evaluate takes data as --data {shown(path)}"
                 raise InputError(
                     f"{shown(path)} holds no {BEST}: expected a run of at least one epoch{hint}"

@@ -112,6 +112,7 @@ REFUSED = [
         (lambda bad=bad: written(bad), "set.csv is not a table of images:")
         for bad in (b"1,2\n1,2,3\n", b"1,a\n2,b\n1,c", b"\0", "1,é,3\n1,x,3".encode())
     ),
+    (lambda: written(b"1,2,3\n2,5\n"), "columns changed from 3 to 2 at row 2; expected a label"),
     (lambda: written(b"1,2\n2,nan\n"), "set.csv: pixels holds NaN or infinity"),
     (lambda: written(b"1\n2\n"), "it has no pixels"),
     (lambda: written(b"a,label,class\n1,2,3"), "columns 'label' and 'class' may both hold labels"),
@@ -126,7 +127,7 @@ REFUSED = [
         )
     ),
     *(
-        (lambda bad=bad: written(b"1,%s,3\n2,5,6\n" % bad), "table of images: could not convert")
+        (lambda bad=bad: written(b"2,5,6\n1,%s,3\n" % bad), "table of images: its row 2 holds '")
         for bad in (b"", b"NA", b"?", b"1O", b"1_0")
     ),
     (lambda: written(b"0,1,2,3,1\n1,2,1,4,0\n" * 9), "labels may be in the first or in the last"),

@@ -135,10 +135,11 @@ CALLS = [
     (part(X[:20], Y[:20], learning_rate_init=3e38), "^training diverged"),
     (part(1e25 * X, Y, weights=np.arange(230)), "^training diverged"),
     (fit(MANY[:, None] / 600, MANY % 257), "^y holds 257 classes"),
+    (fit(X, np.array(["a", *[1] * (len(X) - 1)], object)), "^y: .*; expected labels that can be"),
     (fit(X[:4], [1, "1", 2, 2]), "^y holds the label 1, which becomes '1' among the others"),
     *((fit(bad, Y), "^X is .*: expected an array") for bad in (None, "text", memoryview(X))),
     (fit(X, 1 + BOTH, **MODERN), "^y holds 2: expected 0 and 1"),
-    (fit(X, BOTH.astype(str), **MODERN), "^y has the type <U.*: expected real numbers"),
+    (fit(X, BOTH.astype(str), **MODERN), "^y holds rows of texts: expected labels"),
     (part(X, BOTH, **MODERN), r"^classes \(0, 1, 2\): expected \[0, 1\]"),
     (fit(X, BOTH), "^loss 'squared' and class_weight None: expected 'cross-entropy' and None"),
     (part(X, BOTH, [0, 1], class_weight={0: 2}, **MODERN), "class_weight {0: 2}: expected"),
@@ -238,9 +239,9 @@ class NA:
         raise TypeError("boolean value of NA is ambiguous")
 
 
-NO_NUMBERS = 10**400, "1", None, [1], np.ma.masked, np.complex64(1), np.array(1j)
+NO_NUMBERS = 10**400, "1", [1], np.ma.masked, np.complex64(1), np.array(1j)
 NO_WEIGHTS = -1, math.nan, math.inf, 1e39, "1", None, np.ones(1)
-NO_ROWS = "12345", b"12345", {*ROW, 7.0}, [1, 2, 3, 4, "5"], [None] * 5, np.ones(5) * 1j
+NO_ROWS = "12345", b"12345", {*ROW, 7.0}, [1, 2, 3, 4, "5"], np.ones(5) * 1j
 
 #: Samples, labels and weights that a classifier for streams refuses, which learns such samples.
 SAMPLES = [

@@ -93,5 +93,7 @@ def test_equal_targets_and_dead_networks():
     with pytest.warns(UserWarning, match=r"answers \[.*\] whatever the sample"):
         dead = make_mlp(init="uniform", learning_rate_init=500).fit(-np.abs(X), Y)
     assert np.ptp(dead.predict(-np.abs(X)), axis=0).max() == 0
+    with pytest.warns(UserWarning, match="because all rows of X are the same"):
+        make_mlp().fit(np.ones((200, 2)), Y)
     assert (make_mlp().fit(X, np.full(200, 7)).predict(X) == 7).all()
     assert make_mlp().partial_fit(X[:1], [1e-9]).predict(X[:1]) == 1e-9

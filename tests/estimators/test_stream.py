@@ -12,6 +12,7 @@ from decimal import Decimal
 import numpy as np
 import pytest
 from scipy.special import softmax
+from test_estimator_refusals import NA
 
 from mlpcore import Network, StreamMLPClassifier, StreamMLPRegressor
 from mlpcore.network.activation import HUBER_THRESHOLD
@@ -285,7 +286,7 @@ def test_nan_is_a_missing_name_and_arrays_keep_its_place():
     for k, (x, y) in enumerate(zip(*clouds(100))):
         x[k % 5] = math.nan
         named_x = named(x)
-        model.learn_one(named_x | {"never": math.nan}, y)
+        model.learn_one(named_x | {"never": [math.nan, None, NA()][k % 3]}, y)
         other.learn_one({name: named_x[name] for name in named_x if name != f"n{k % 5}"}, y)
         of_arrays.learn_one(x, y)
     assert predictions(model) == predictions(other)
