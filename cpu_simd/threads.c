@@ -27,10 +27,13 @@ enum { CROWDED = 30000, SLEEP = 200000 };
 /* Turns between two looks at the clock. */
 enum { TURNS = 64 };
 
-/* Where a thread was last seen; on a cache line of its own. */
+/* A thread, and the CPU on which it was last seen; on a cache line of its own. */
 typedef struct {
     _Alignas(64) atomic_int cpu;
-} place;
+    int thread;
+    mlp_team *team;
+    pthread_t handle;
+} member;
 
 /* In place of a CPU: the thread sleeps; or it was woken and may still wait for any core. */
 enum { ASLEEP = -2, WOKEN = -1 };
@@ -39,7 +42,7 @@ struct mlp_team {
     int n_threads;
     mlp_task task;
     void *context;
-    place *places;
+    member *members;
     _Alignas(64) atomic_int arrived;
     _Alignas(64) atomic_uint generation;
     atomic_int sleepers;
@@ -47,16 +50,10 @@ struct mlp_team {
     pthread_cond_t released;
 };
 
-typedef struct {
-    mlp_team *team;
-    int thread;
-    pthread_t handle;
-} member;
-
 #ifdef __linux__
 static void note_place(mlp_team *team, int thread)
 {
-    atomic_int *noted = &team->places[thread].cpu;
+    atomic_int *noted = &team->members[thread].cpu;
     const int cpu = sched_getcpu();
     if (atomic_load_explicit(noted, memory_order_relaxed) != cpu)
         atomic_store_explicit(noted, cpu, memory_order_relaxed);
@@ -77,7 +74,7 @@ static void leave_crowd(mlp_team *team, int thread)
     others = allowed;
     for (int i = 0; i < team->n_threads; i++) {
         if (i == thread) continue;
-        const int cpu = atomic_load_explicit(&team->places[i].cpu, memory_order_relaxed);
+        const int cpu = atomic_load_explicit(&team->members[i].cpu, memory_order_relaxed);
         crowded |= cpu == here || cpu == WOKEN;
         if (cpu >= 0 && cpu < CPU_SETSIZE) CPU_CLR(cpu, &others);
     }
@@ -123,7 +120,7 @@ static void sleep_until_released(mlp_team *team, int thread, unsigned generation
     pthread_mutex_lock(&team->mutex);
     atomic_fetch_add(&team->sleepers, 1);
     if (atomic_load(&team->generation) == generation)
-        atomic_store_explicit(&team->places[thread].cpu, ASLEEP, memory_order_relaxed);
+        atomic_store_explicit(&team->members[thread].cpu, ASLEEP, memory_order_relaxed);
     while (atomic_load(&team->generation) == generation)
         pthread_cond_wait(&team->released, &team->mutex);
     atomic_fetch_sub(&team->sleepers, 1);
@@ -136,7 +133,7 @@ static void wake_sleepers(mlp_team *team)
     pthread_mutex_lock(&team->mutex);
     for (int i = 0; i < team->n_threads; i++) {
         int asleep = ASLEEP;
-        atomic_compare_exchange_strong(&team->places[i].cpu, &asleep, WOKEN);
+        atomic_compare_exchange_strong(&team->members[i].cpu, &asleep, WOKEN);
     }
     pthread_cond_broadcast(&team->released);
     pthread_mutex_unlock(&team->mutex);
@@ -190,27 +187,23 @@ static void run_first(mlp_team *team)
 void mlp_run_team(int n_threads, mlp_task task, void *context)
 {
     mlp_team team = {.n_threads = 1, .task = task, .context = context};
-    member *members = NULL;
-    if (n_threads > 1) {
-        members = mlp_allocate(sizeof *members * (size_t)n_threads);
-        team.places = mlp_allocate(sizeof *team.places * (size_t)n_threads);
-    }
-    if (!members || !team.places) {
-        mlp_free(members);
-        mlp_free(team.places);
+    member *members = n_threads > 1 ? mlp_allocate(sizeof *members * (size_t)n_threads) : NULL;
+    if (!members) {
         task(context, &team, 0, 1);
         return;
     }
-    for (int i = 0; i < n_threads; i++) atomic_init(&team.places[i].cpu, WOKEN);
+    team.members = members;
+    for (int i = 0; i < n_threads; i++) {
+        members[i] = (member){.team = &team, .thread = i};
+        atomic_init(&members[i].cpu, WOKEN);
+    }
     pthread_mutex_init(&team.mutex, NULL);
     pthread_cond_init(&team.released, NULL);
     pthread_mutex_lock(&team.mutex);
     int n = 1;
-    for (; n < n_threads; n++) {
-        members[n] = (member){.team = &team, .thread = n};
+    for (; n < n_threads; n++)
         if (mlp_call_fails() || pthread_create(&members[n].handle, NULL, run_member, &members[n]))
             break;
-    }
     team.n_threads = n;
     pthread_mutex_unlock(&team.mutex);
     run_first(&team);
@@ -218,5 +211,4 @@ void mlp_run_team(int n_threads, mlp_task task, void *context)
     pthread_cond_destroy(&team.released);
     pthread_mutex_destroy(&team.mutex);
     mlp_free(members);
-    mlp_free(team.places);
 }
