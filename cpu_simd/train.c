@@ -139,30 +139,23 @@ static int busy_threads(const mlp_network *network, int n_threads)
     return mlp_at_most(n_threads, most);
 }
 
-/* Trains the samples from training->done on, until the end, a stop, a time on the clock, or until
- * n_threads are too many. Returns whether samples are left. */
-static int train_rest(mlp_schedule *schedule, int n_threads, double until)
-{
-    const mlp_training *training = schedule->training;
-    schedule->crowded = schedule->timed_out = 0;
-    schedule->until = until;
-    for (int i = 0; i < 2; i++) schedule->blocks[i].n = 0; /* no block waits for its update */
-    for (int j = 0; schedule->buffers[0].tiles && j <= training->network->layers[0].n_in; j++)
-        schedule->buffers[0].uses.counts[j] = 0;
-    mlp_run_team(n_threads, mlp_train_deferred, schedule);
-    return !training->poll.stop && training->done < training->n_samples;
-}
-
+/* Trains the samples by one team after another: a team ends at the end of the samples, at a stop,
+ * at a time on the clock, or when its threads are too many. */
 static void train_in_teams(mlp_schedule *schedule, int n_threads)
 {
     mlp_training *training = schedule->training;
+    const mlp_layer_buffers *first = &schedule->buffers[0];
     const ptrdiff_t n_weights = weights_from(training->network, 0);
-    for (int more = 1; more;) {
-        double until;
+    while (!training->poll.stop && training->done < training->n_samples) {
         const double started = mlp_seconds();
         const int before = training->done;
-        const int team = mlp_choose_team(training->team_size, n_weights, n_threads, &until);
-        more = train_rest(schedule, team, until);
+        const int team =
+            mlp_choose_team(training->team_size, n_weights, n_threads, &schedule->until);
+        schedule->crowded = schedule->timed_out = 0;
+        for (int i = 0; i < 2; i++) schedule->blocks[i].n = 0; /* no block waits for its update */
+        for (int j = 0; first->tiles && j <= training->network->layers[0].n_in; j++)
+            first->uses.counts[j] = 0;
+        mlp_run_team(team, mlp_train_deferred, schedule);
         mlp_note_team(training->team_size, team, training->done - before, mlp_seconds() - started,
                       schedule->crowded);
     }
