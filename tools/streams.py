@@ -1,6 +1,6 @@
 """Measures learners of streams, ours and others': how right they are, and the time of a call.
 
-It prints the tables of docs/measurements.md and draws the figure of docs/streams.md, and needs
+It prints the tables of docs/measurements.md and draws the figures of docs/streams.md, and needs
 River; with PyTorch, it times that, too.
 """
 
@@ -167,6 +167,19 @@ def draw_drift(found: dict[str, list[Any]], path: Path, window: int = 250) -> No
     figure.savefig(path, bbox_inches="tight")
 
 
+def draw_calls(times: dict[str, dict[str, float]], path: Path) -> None:
+    """Times of calls: a group of bars for each network."""
+    figure, axes = plt.subplots(figsize=(7, 3.4))
+    width = 0.8 / len(times["10-50-2"])
+    for place, call in enumerate(times["10-50-2"]):
+        found = [own[call] for own in times.values()]
+        axes.bar(np.arange(len(found)) + place * width, found, width, label=call)
+    axes.set(yscale="log", ylabel="microseconds a call")
+    axes.set_xticks(np.arange(len(times)) + 0.4 - width / 2, [*times])
+    axes.legend(loc="upper left", bbox_to_anchor=(1, 1), frameon=False)
+    figure.savefig(path, bbox_inches="tight")
+
+
 def calls(n_inputs: int, hidden: tuple[int, ...]) -> dict[str, Callable[..., object]]:
     """Calls with a sample as an array, the same by name, and its class."""
     result: dict[str, Callable[..., object]] = {}
@@ -228,7 +241,7 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--calls", type=int, default=2000, help="of each kind")
     parser.add_argument("--only", nargs="+", default=[""], help="parts of learners' names")
-    parser.add_argument("--figures", type=Path, help="a folder for the figure")
+    parser.add_argument("--figures", type=Path, help="a folder for the figures")
     args = parser.parse_args()
     run = joblib.delayed(follow)
     for streams in (STREAMS, NUMBERS):
@@ -256,6 +269,8 @@ def main() -> None:
     if not args.calls:
         return
     times = {network: microseconds(network, args.calls) for network in NETWORKS}
+    if args.figures:
+        draw_calls(times, args.figures / "stream-calls.svg")
     rows = [[name, *(own[name] for own in times.values())] for name in times["10-50-2"]]
     print(tabulate(rows, ["call", *NETWORKS], tablefmt="pipe", floatfmt=",.1f"))
 
