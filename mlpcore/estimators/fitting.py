@@ -166,7 +166,8 @@ def warn_of_training(mlp: Any, samples: Samples, n_before: int, complete: bool) 
     elif complete and still_falls(losses, rates, mlp._history[0].loss):
         text = (
             f"The loss is still falling after {len(epochs)} epochs, to {losses[-1]:.4g}. "
-            "Raise max_iter if that improves the score of held-out samples."
+            "The network may learn noise: compare early_stopping=True and a larger max_iter by the "
+            "score of held-out samples."
         )
     else:
         return
