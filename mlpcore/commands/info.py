@@ -76,8 +76,11 @@ def describe_committee(folder: Path) -> Iterator[str]:
         rows.append((each.name, str(each.config.seed), f"{done}/{each.config.epochs}", *errors))
         trained = trained and done == each.config.epochs
     yield text_table(rows)
-    yield "all members are trained" if trained else "to resume: repeat the command that began it"
-    yield f"the error of all together: {command_text('evaluate', str(folder))}"
+    yield (
+        f"the error of all together: {command_text('evaluate', str(folder))}"
+        if trained
+        else "to resume: repeat the command that began it"
+    )
 
 
 def describe_weights(path: Path) -> Iterator[str]:

@@ -227,6 +227,12 @@ def start(options: Options, console: Console) -> int:
     if "minutes" in options:
         config = lasting(options["minutes"], config, data, backend, console)
     trainer = Trainer(config, data, backend)
+    while "out" not in options:  # another process may have taken the name in the meantime
+        try:
+            folder.mkdir(parents=True)
+            break
+        except FileExistsError:
+            folder = Path(next(free))
     run = Run.create(folder, config, data, backend.description, trainer.state)
     with contextlib.closing(run):
         return runs.train(run, trainer, data, console, resume_command(folder, options))
@@ -242,6 +248,12 @@ def resume(options: Options, console: Console) -> int:
     if not holds_run(folder):
         fault = "holds no run" if folder.is_dir() else "does not exist"
         raise InputError(f"{shown(folder)} {fault}: expected the folder of a run")
+    parent = Path(os.path.abspath(folder)).parent
+    if "epochs" in options and holds_committee(parent):
+        expected = "expected no --epochs, because the committee fixes them"
+        raise InputError(
+            f"{shown(folder)} is a member of the committee in {shown(parent)}: {expected}"
+        )
     with contextlib.closing(Run.open(folder)) as run:
         backend = backends.get(run.config.backend, options.get("threads"), run.config.schedule)
         state, config = run.load(), run.config

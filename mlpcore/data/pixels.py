@@ -54,7 +54,7 @@ class PixelSpec(Record, frozen=True):
         The values of pixels that become the two ends of the range of inputs.
     whole
         Whether pixels are whole numbers within that range, as bytes are. Others are real numbers,
-        which may lie beyond it, but not by as much as it is wide.
+        which may lie beyond it by its width, or by a quarter of it from black to white.
     margin
         Pixels of background around the scaled picture.
     input_range
@@ -112,7 +112,10 @@ class PixelSpec(Record, frozen=True):
             return
         least, greatest = pixels.min().item(), pixels.max().item()
         slack = 0 if self.whole else high - low
-        if not (low - slack <= least and greatest <= high + slack):
+        if self.value_range in _BLACK_TO_WHITE:
+            slack /= 4
+        as_black = self.value_range == BYTES and 0 < greatest <= 1 and pixels.dtype.kind == "f"
+        if as_black or not (low - slack <= least and greatest <= high + slack):
             raise InputError(
                 f"{name} from {least:g} to {greatest:g}: expected {low:g} to {high:g}, as in "
                 "training"

@@ -161,6 +161,8 @@ class ElasticDeformer(
         """
         self._parameters()
         images = self._images(X)
+        if not len(images):
+            raise InputError(f"X has shape {images.shape}: expected at least one image")
         sides = shape = self._sides(images.shape)
         if shape is None or self.image_shape is not None:
             shape = image_shape_of(self.image_shape, math.prod(sides or images.shape[1:]))
@@ -344,7 +346,7 @@ class ElasticDeformer(
         scikit-learn's checks would take longer than to deform an image.
         """
         images: AnyArray = real_array("X", X)
-        if images.ndim not in ((4,) if self.channels else (2, 3)) or not images.size:
+        if images.ndim not in ((4,) if self.channels else (2, 3)) or 0 in images.shape[1:]:
             raise InputError(f"X has shape {images.shape}, expected {SHAPES[self.channels]}")
         check_values("X", images)
         return images
@@ -354,7 +356,7 @@ class ElasticDeformer(
         self._check_is_fitted()
         images = self._images(X)
         _check_sides(self._sides(images.shape), self.image_shape_)
-        if (size := images[0].size) != self.n_features_in_:
+        if (size := math.prod(images.shape[1:])) != self.n_features_in_:
             raise InputError(f"X holds {size} values per image, expected {self.n_features_in_}")
         return images
 

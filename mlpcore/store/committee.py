@@ -180,6 +180,10 @@ def with_members(paths: Iterable[StrPath]) -> list[Path]:
             continue
         committee = CommitteeFolder.open(path)
         for member in committee.members:
+            folder = committee.run_folder(member)
+            if not holds_run(folder):
+                expected = "expected a whole committee; to resume, repeat the command that began it"
+                raise InputError(f"{shown(folder)} is not trained yet: {expected}")
             committee.check_run(member)
-            found.append(committee.run_folder(member))
+            found.append(folder)
     return found

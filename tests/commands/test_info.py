@@ -31,5 +31,9 @@ def test_a_stopped_committee(call, data, signal_in, capsys):
     assert rows[3] == ["3-2", "1", "0/2", "-", "-"]
     assert rows[4][:3] == ["to", "resume:", "repeat"]
     assert "1 of 2 epochs done" in call("info", "c/3-1")
+    assert main(["evaluate", "c"]) == 2
+    assert "c/3-2 is not trained yet: expected a whole committee" in capsys.readouterr().err
+    assert main(["train", "--resume", "c/3-1", "--epochs", "9"]) == 2
+    assert "c/3-1 is a member of the committee in" in capsys.readouterr().err
     call("committee", *options.split(), data)
-    assert "all members are trained\n" in call("info", "c")
+    assert call("info", "c").splitlines()[-1].endswith("evaluate c")

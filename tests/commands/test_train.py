@@ -128,6 +128,13 @@ def test_options_and_then_the_recipe_reach_the_settings(options, expected):
     assert structs.replace(config, **expected) == config
 
 
+def test_a_name_that_another_process_takes_in_the_meantime(call, data, monkeypatch):
+    monkeypatch.setattr(command, "check_output", lambda folder: folder.mkdir(parents=True))
+    call("train", "--data", data, "--arch", "3", "--epochs", "1")
+    taken, own = sorted(Path("runs").iterdir())
+    assert own.name == f"{taken.name}-2" and not os.listdir(taken) and load_run(own).epoch == 1
+
+
 def test_minutes_become_epochs_before_training(call, data, monkeypatch):
     """So that the learning rate falls to its end in them; by `modern` some are not validated.
 

@@ -56,6 +56,7 @@ def test_flattened_images_and_lists_are_deformed_alike():
     exact = deformer.deform(IMAGES.astype(np.float64))
     assert np.array_equal(deformer.deform(IMAGES.tolist()), exact)
     assert np.array_equal(deformer.transform(tuple(IMAGES)), IMAGES)
+    assert deformer.deform(IMAGES[:0]).shape == (0, 15, 13)
     square = squares(20, 16, 16)
     flat = make_deformer().fit_transform(square.reshape(20, 256))
     assert np.array_equal(flat.reshape(square.shape), deformed_by_mlpcore(square))
