@@ -66,6 +66,7 @@ def make_page(paths: Sequence[Path], precision: str) -> tuple[bytes, list[str]]:
 def draw(options: argparse.Namespace) -> int:
     """Writes the page to a temporary file and opens it; returns the exit status."""
     paths = networks_or_pretrained(options.networks)
+    say("making the page, which opens in the browser")
     content, notes = make_page(paths, options.precision or "float32")
     for note in notes:
         say(f"note: {note}")

@@ -16,7 +16,9 @@ def test_a_run_or_the_network_of_the_package_opens_a_page(call, capsys, monkeypa
     )
     options = "--dataset digits --arch 8 --epochs 1 --sigma 5.5 --out r"
     call("train", *options.split())
-    assert call("draw", "r").endswith(f"{opened[0]}\n")
+    making, found = call("draw", "r").splitlines()
+    assert making == "making the page, which opens in the browser"
+    assert found.endswith(f"{opened[0]}")
     content = opened[0].read_bytes()
     assert b"6,826 weights" in content and b'"wrong": {"images"' in content
     assert b'"deformation": {"sigma": 5.5, "alpha": 36.0,' in content
