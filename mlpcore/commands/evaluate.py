@@ -20,7 +20,6 @@ from mlpcore.commands.options import (
 )
 from mlpcore.data import dataset
 from mlpcore.data.dataset import Dataset
-from mlpcore.data.summary import DataSummary
 from mlpcore.errors import InputError, shown
 from mlpcore.evaluation.evaluation import Evaluation
 from mlpcore.files import atomic_write, check_no_link, check_writable
@@ -85,7 +84,7 @@ def load_data(options: argparse.Namespace, networks: Sequence[TrainedNetwork]) -
         )
     if not data.divided or data.name in [each.data_name for each in networks if not each.data]:
         return data
-    seen = DataSummary.of(data).sha256 in [each.sha256 for each in known]
+    seen = data.sha256 in [each.sha256 for each in known]
     return data if seen else data.all_for_test()
 
 
@@ -93,9 +92,8 @@ def describe(paths: Sequence[Path], classifier: TrainedClassifier, data: Dataset
     """Prints the data, the backend and the copies, with a note for networks of other data."""
     if data.notice:
         say(f"note: {data.notice}")
-    sha256 = DataSummary.of(data).sha256
     for path, each in zip(paths, classifier.networks):
-        if each.data and each.data.sha256 != sha256:
+        if each.data and each.data.sha256 != data.sha256:
             part = ", a part held out" if each.data.held_out else ""
             say(
                 f"note: {network_name(path)} was trained on different data: "
