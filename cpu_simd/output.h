@@ -3,15 +3,6 @@
 
 #include "kernels.h"
 
-/* The first class with the greatest of n outputs. */
-static inline int mlp_guess(const float *y, int n)
-{
-    int guess = 0;
-    for (int i = 1; i < n; i++)
-        if (y[i] > y[guess]) guess = i;
-    return guess;
-}
-
 /* exp z for z <= 0, or NaN, with the same bits on all machines. */
 double mlp_exponential(double z);
 
@@ -22,10 +13,13 @@ typedef struct {
     const float *values; /* n_out numbers, of linear outputs and sigmoids */
 } mlp_wanted;
 
-/* Whether another class has the greatest output. Numbers are no classes. */
+/* Whether another class is the first with the greatest output. Numbers are no classes. */
 static inline int mlp_misses(const mlp_layer *layer, const float *y, const mlp_wanted *wanted)
 {
-    return !wanted->values && mlp_guess(y, layer->n_out) != wanted->label;
+    int guess = 0;
+    for (int i = 1; !wanted->values && i < layer->n_out; i++)
+        if (y[i] > y[guess]) guess = i;
+    return !wanted->values && guess != wanted->label;
 }
 
 /* How a sample ended. */

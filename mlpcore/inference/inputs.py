@@ -5,7 +5,6 @@ from __future__ import annotations
 import io
 import os
 import warnings
-from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -58,18 +57,14 @@ def find_digits(pictures: object, pixels: PixelSpec) -> list[Digit]:
 
     check_takes_digits(pixels, "pictures")
     several = pictures if isinstance(pictures, (list, tuple)) else [pictures]
-    found = map(read_picture, _sources(several))
-    return [find_digit(each.grey, each.name) for each in found]
-
-
-def _sources(pictures: Iterable[object]) -> Iterator[Source]:
-    """The pictures, those of folders one by one."""
-    for each in pictures:
+    found = []
+    for each in several:
         source = path_or_image(each, "a picture, or a folder of pictures")
+        sources: list[Source] = [source]
         if isinstance(source, Path) and source.is_dir():
-            yield from pictures_in(source)
-        else:
-            yield source
+            sources = [*pictures_in(source)]
+        found += [find_digit(one.grey, one.name) for one in map(read_picture, sources)]
+    return found
 
 
 def check_takes_digits(pixels: PixelSpec, name: str) -> None:
