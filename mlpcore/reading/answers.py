@@ -205,7 +205,7 @@ def _read(
             nearest = max(found, key=lambda each: each[0].shared_width(box))[1]
             least[nearest] = 1.0
         else:
-            read.append((box, mark, np.zeros(0), float(mark == UNKNOWN)))
+            read.append((box, mark, np.zeros(0), max(field.doubt, float(mark == UNKNOWN))))
     for box, k in found:
         answer = classes[probabilities[k].argmax()].item()
         own = probabilities[k] / probabilities[k].sum()

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from mlpcore.data.digit import pieces_inside, side_by_side, to_glyph
-from mlpcore.data.ink import Box, Components, Ink
+from mlpcore.data.ink import Box, Components, Ink, stroke_level
 from mlpcore.reading.boxes import in_lines
 from mlpcore.reading.lattice import Cell
 from mlpcore.reading.numbers import SPECK, number_fields
@@ -42,6 +42,9 @@ NUMBERS, SHORT, ALIKE = 0.25, 4, 0.8
 #: More pieces side by side are a printed word, in one of several boxes.
 MAX_PIECES = 6
 
+#: Ink paler than the first share of the strong is in doubt; strong is that of the second quantile.
+PALE, STRONG = 0.35, 0.95
+
 #: The doubt about pieces side by side that are read as one digit.
 APART = 0.2
 
@@ -65,6 +68,12 @@ class _Content(NamedTuple):
     def extent(self) -> Box:
         """Around its pieces."""
         return reduce(Box.union, [self.components.boxes[k] for k in self.pieces])
+
+    @property
+    def level(self) -> float:
+        """The ink in the middle of its strokes, of 255; 0 without pieces."""
+        inked = self.ink.values[self.components.mask(self.pieces)]
+        return stroke_level(inked) if inked.size else 0.0
 
     @property
     def is_flat(self) -> bool:
@@ -96,7 +105,10 @@ def page_fields(ink: Ink, found: Sequence[Cell]) -> list[list[Field]]:
             among = several[alike if alike.sum() >= SHORT else filled]
         numbers[column] = among.size and among.mean() >= NUMBERS
     fields = [_field(*each, usual, len(cells) == 1) for each in zip(cells, numbers)]
-    fields = [f if cell.seen else f._replace(doubt=1.0) for f, cell in zip(fields, found)]
+    levels = np.array([cell.level for cell in cells])
+    unsure = (levels > 0) & (levels < PALE * np.quantile(levels, STRONG))  # such as printed letters
+    unsure |= [not cell.seen for cell in found]
+    fields = [f._replace(doubt=1.0) if each else f for f, each in zip(fields, unsure)]
     return [[fields[k] for k in line] for line in in_lines(boxes)]
 
 

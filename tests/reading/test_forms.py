@@ -327,6 +327,18 @@ def test_squared_paper_has_no_boxes():
     assert not found.boxed and len(found.digits) == 4
 
 
+def test_pale_print_in_empty_boxes_is_in_doubt():
+    """Such as the D of a day; read as a 0."""
+    rng = np.random.default_rng(1)
+    ink, print_, lines = (form(each, 10, rng)[0] for each in (CLEAR * 3, CLEAR * 6, [None] * 60))
+    print_ -= lines
+    print_[: len(ink) - 60] = 0
+    sheet = np.maximum(np.pad(ink, ((0, len(lines) - len(ink)), (0, 0))), lines)
+    found = read(scan(np.maximum(sheet, 0.22 * print_)), NETWORK).digits
+    assert [each.in_doubt for each in found] == [each.box[3] > len(ink) - 50 for each in found]
+    assert len(found) >= 60
+
+
 @pytest.mark.parametrize("depth", [12, 30])
 @pytest.mark.parametrize("layout", [{}, {"line": 1}, {"gap": (14, 20)}])
 def test_lines_paler_than_ink(depth, layout):
