@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from mlpcore.data.arrays import Part, classes_of, most_bytes
-from mlpcore.data.image_files import picture_files, read_picture
+from mlpcore.data.image_files import SUFFIXES, picture_files, read_picture
 from mlpcore.errors import InputError, shown
 from mlpcore.files import is_hidden
 from mlpcore.typing import UInt8Array
@@ -61,7 +61,7 @@ def read(folder: Path) -> tuple[Part, Part | None]:
 
 def _split(folder: Path, names: tuple[str, ...]) -> Path | None:
     """The folder of a part; "test" may also be the name of a class, which has no folders."""
-    paths = [folder / name for name in names if (folder / name).is_dir()]
+    paths = [path for path in folder.iterdir() if path.name.lower() in names and path.is_dir()]
     return next((path for path in paths if class_folders(path)), None)
 
 
@@ -70,6 +70,10 @@ def _read(folder: Path) -> Part:
     images: list[UInt8Array] = []
     codes: list[int] = []
     folders, limit = class_folders(folder), most_bytes()
+    for path in sorted(folder.glob("*/*")):
+        if path.parent not in folders and not is_hidden(path.parent.name) and path.is_file():
+            kinds = ", ".join(SUFFIXES)
+            raise InputError(f"{shown(path)} is no picture ({kinds}): expected some in each folder")
     for code, each in enumerate(folders):
         for path in picture_files(each):
             image = read_picture(path).grey

@@ -41,19 +41,24 @@ def read(path: Path) -> tuple[Part, Part | None]:
 
     A table of test images that lacks the labels, as some competitions have it, is left out.
     """
-    train, columns, place = _read(path)
+    train, names, place = _read(path)
     head, train_word, tail = path.name.rpartition("train")
     other = path.with_name(f"{head}test{tail}")
     if not train_word or not other.is_file():
         return train, None
-    test, test_columns, _ = _read(other, place)
-    return train, test if test_columns == columns else None
+    test, test_names, _ = _read(other, place)
+    if len(test_names) != len(names):
+        return train, None
+    if "" not in (*names, *test_names) and names != test_names:
+        expected = f"expected those of {shown(path)}, in the same order"
+        raise InputError(f"{shown(other)} names other columns: {expected}")
+    return train, test
 
 
-def _read(path: Path, place: int | None = None) -> tuple[Part, int, int]:
-    """The images and labels of a table, how many columns it has, and which has the labels.
+def _read(path: Path, place: int | None = None) -> tuple[Part, list[str], int]:
+    """The images and labels of a table, the names of its columns, and which has the labels.
 
-    Unless a header names it, this is the one at `place`.
+    Names are empty without a header. Unless one names it, the labels are those at `place`.
     """
     name = shown(path)
     try:
@@ -66,6 +71,8 @@ def _read(path: Path, place: int | None = None) -> tuple[Part, int, int]:
             if len(named) > 1:
                 raise ValueError(f"its columns {named[0]!r} and {named[1]!r} may both hold labels")
             place = header.index(named[0]) if named else place
+        else:
+            header = [""] * len(header)
         if place is None:
             place = _place_of_labels(lines, delimiter)
         place %= len(header)
@@ -86,6 +93,9 @@ def _read(path: Path, place: int | None = None) -> tuple[Part, int, int]:
         images = whole if np.array_equal(images, whole) else images
         if not images.size:
             raise ValueError("it has no pixels")
+        if "" in codes:
+            row = 1 + np.flatnonzero(table[:, place] == codes[""])[0]
+            raise ValueError(f"its row {row} holds no label")
     except (ValueError, IndexError, MemoryError, EOFError, OSError, zlib.error) as error:
         if isinstance(error, InputError):
             raise
@@ -97,7 +107,7 @@ def _read(path: Path, place: int | None = None) -> tuple[Part, int, int]:
     side = round(images.shape[1] ** 0.5)
     if path.name.lower().startswith(TRANSPOSED) and images.shape[1] == side * side:
         images = images.reshape(-1, side, side).swapaxes(1, 2)
-    return Part(images, labels, f"{name}: pixels", f"{name}: labels"), table.shape[1], place
+    return Part(images, labels, f"{name}: pixels", f"{name}: labels"), header, place
 
 
 def _lines(path: Path) -> list[str]:

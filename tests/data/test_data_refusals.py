@@ -117,6 +117,7 @@ REFUSED = [
     (lambda: written(b"1,2,3\n2,5\n"), "columns changed from 3 to 2 at row 2; expected a label"),
     (lambda: written(b"1,2\n2,nan\n"), "set.csv: pixels holds NaN or infinity"),
     (lambda: written(b"1\n2\n"), "it has no pixels"),
+    (lambda: written(b"label,a\n1,2\n,3\n2,3\n"), "its row 2 holds no label"),
     (lambda: written(b"a,label,class\n1,2,3"), "columns 'label' and 'class' may both hold labels"),
     (lambda: dataset.load("x" * 300), "File name too long"),
     (lambda: dataset.load(os.fsdecode(b"\xe9")), "\\udce9': expected text in UTF-8"),

@@ -183,6 +183,13 @@ def test_test_images_without_labels_are_left_out(tmp_path):
     assert load(path).notice.endswith("20% of the images become one")
 
 
+def test_tables_of_other_columns(tmp_path):
+    path = csv(tmp_path, head=HEAD)
+    test = tmp_path / "set-test.csv"
+    test.write_text(test.read_text().replace("pixel7,pixel8,", "pixel8,pixel7,", 1))
+    assert "set-test.csv names other columns: expected those of" in refusal(load, path)
+
+
 def test_no_more_is_unpacked_than_the_header_says():
     content = io.BytesIO(zipped(struct.pack(">II", 0x801, 100) + bytes(2**26)))
     tracemalloc.start()
@@ -215,7 +222,13 @@ def test_pictures_by_class(tmp_path):
     assert load(folder / "train").notice.endswith("20% of the images become one")
     assert [path.parent.name for path in pictures_in(folder / "test")] == list("001122")
     shutil.copytree(folder / "train" / "1", folder / "train" / "lost+found")
+    other = (folder / "train").rename(folder / "Train") / "3" / "0.ico"
     assert load(folder).n_classes == 3
+    other.parent.mkdir()
+    other.touch()
+    assert "0.ico is no picture (.png, " in refusal(load, folder)
+    shutil.rmtree(other.parent)
+    (folder / "Train").rename(folder / "train")
     more = shutil.copytree(folder / "train" / "1", folder / "train" / "01")
     assert "'01' and '1' would be one class" in refusal(load, folder)
     more = more.rename(folder / "train" / os.fsdecode(b"\xe9"))
