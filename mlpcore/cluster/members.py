@@ -103,8 +103,6 @@ def train_members(
 
 def check_scheduler(address: str) -> None:
     """Raise InputError unless there is a scheduler at an address."""
-    if not address:
-        raise InputError("no address of a Dask scheduler: expected tcp://HOST:PORT or tls://")
 
     async def reach() -> None:
         # Dask would try again until the end where there is no such host, or nobody listens.

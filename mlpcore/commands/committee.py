@@ -15,7 +15,6 @@ from mlpcore.commands.options import (
     command_main,
     command_parser,
     command_text,
-    folder_name,
     whole_number,
 )
 from mlpcore.data.dataset import Dataset
@@ -50,7 +49,7 @@ def parse(argv: Sequence[str]) -> train.Options:
     members = "members of each architecture (1)"
     add("--members", type=whole_number, default=1, metavar="K", help=members)
     out = "folder of the committee: new, or of a stopped one to resume"
-    add("--out", type=folder_name, required=True, metavar="DIR", help=out)
+    add("--out", required=True, metavar="DIR", help=out)
     cluster = parser.add_mutually_exclusive_group()
     workers = "train on N processes of this machine at once, with Dask"
     cluster.add_argument("--workers", type=whole_number, metavar="N", help=workers)

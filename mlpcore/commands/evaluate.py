@@ -24,6 +24,7 @@ from mlpcore.errors import InputError, shown
 from mlpcore.evaluation.evaluation import Evaluation
 from mlpcore.files import atomic_write, check_no_link, check_writable
 from mlpcore.inference import TrainedClassifier
+from mlpcore.inference.inputs import takes_digits
 from mlpcore.network.architecture import format_layer_sizes
 from mlpcore.report.figures import trained_figures, write_figures
 from mlpcore.report.results import confusion_table, evaluation_table, misclassified_table
@@ -74,13 +75,14 @@ def load_data(options: argparse.Namespace, networks: Sequence[TrainedNetwork]) -
         return known[0].load()
     data = dataset.load(options.data, name=options.dataset, value_range=first.pixels)
     taken, found = (
-        "images of {1} x {0} and {2} classes".format(*each.pixels.pixel_shape, len(each.classes))
+        "images of {} x {} and {} classes".format(*each.pixels.pixel_shape, len(each.classes))
         for each in (first, data)
     )
     if first.pixels.image_shape != data.image_shape or len(first.classes) != data.n_classes:
+        hint = "; mlpcore predict takes pictures of any size" * takes_digits(first.pixels)
         raise InputError(
             f"{data.name} has {found}: expected {taken} for {network_name(first.path)}, or "
-            "different --data; mlpcore predict takes pictures of any size"
+            f"different --data{hint}"
         )
     if not data.divided or data.name in [each.data_name for each in networks if not each.data]:
         return data

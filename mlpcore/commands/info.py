@@ -11,6 +11,7 @@ from mlpcore.commands.networks import add_network_arguments, network_name
 from mlpcore.commands.options import command_main, command_parser, command_text
 from mlpcore.data.dataset import test_images_text
 from mlpcore.errors import shown
+from mlpcore.inference.inputs import takes_digits
 from mlpcore.network.architecture import format_hidden_layers, format_layer_sizes
 from mlpcore.report.console import epoch_cells, epoch_columns
 from mlpcore.report.results import result_table, setting_lines
@@ -92,7 +93,8 @@ def describe_weights(path: Path) -> Iterator[str]:
     layers = format_layer_sizes(net.layer_sizes)
     yield f"weights {name}: {layers}, {net.activation}, {net.loss}, {net.n_parameters:,} weights"
     yield _wrapped(f"{each.replace('_', ' ')}: {values[each]}" for each in SHOWN if each in values)
-    yield f"to ask it: {command_text('predict', name, 'picture.png')}"
+    if takes_digits(found.pixels):
+        yield f"to ask it: {command_text('predict', name, 'picture.png')}"
 
 
 def _wrapped(items: Iterable[str]) -> str:

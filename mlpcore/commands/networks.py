@@ -36,8 +36,6 @@ Entry: TypeAlias = dict[str, Any]
 
 def network_path(text: str) -> Path:
     """The type of an argument: a path. `PRETRAINED` is that of the network in the package."""
-    if not text:
-        raise argparse.ArgumentTypeError("'', expected a path")
     return PRETRAINED_FILE if text == PRETRAINED else Path(text)
 
 

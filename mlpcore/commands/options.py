@@ -35,11 +35,15 @@ class Parser(argparse.ArgumentParser):
         (add or self.add_argument)(flag, type=number, metavar="X", help=help)
 
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> tuple[Any, list[str]]:
-        """As that of argparse, which takes the value of ``--option=--`` for an empty list."""
+        """As that of argparse, which takes the value of ``--option=--`` for an empty list.
+
+        Nor is a value empty, as those of a shell's unset variables are.
+        """
         args = sys.argv[1:] if args is None else args
-        for each in args:
-            if each.startswith("--") and each.endswith("=--"):
-                raise InputError(f"argument {each[:-3]}: expected one argument")
+        for before, each in zip(["1", *args], args):
+            flag, equal, value = each.partition("=")
+            if not each or (flag.startswith("--") and equal and value in ("", "--")):
+                raise InputError(f"argument {flag or before}: {value!r}, expected a value")
         return super().parse_known_args(args, namespace)
 
     def error(self, message: str) -> NoReturn:
@@ -102,13 +106,6 @@ def number(text: str, kind: Callable[[str], Any] = float, expected: str = "a num
 whole_number = functools.partial(number, kind=int, expected="a whole number")
 
 
-def folder_name(text: str) -> str:
-    """The type of an option: a folder. An unset variable of a shell gives an empty name."""
-    if not text:
-        raise argparse.ArgumentTypeError("'', expected a folder")
-    return text
-
-
 DEFORMATION = {
     "sigma": "smoothness of the elastic deformation in pixels (6)",
     "alpha": "strength of the elastic deformation in pixels (36)",
@@ -120,7 +117,7 @@ DEFORMATION = {
 def add_data_options(parser: Parser) -> None:
     """--data and --dataset, for `dataset.load(data, name=dataset)`."""
     files = "folder of IDX files, or of pictures by class; .npz or .csv file"
-    parser.add_argument("--data", type=folder_name, metavar="PATH", help=files)
+    parser.add_argument("--data", metavar="PATH", help=files)
     names = "mnist: only the published files; digits: scikit-learn's"
     parser.add_argument("--dataset", choices=("mnist", "digits"), metavar="NAME", help=names)
 

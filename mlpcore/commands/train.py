@@ -23,7 +23,6 @@ from mlpcore.commands.options import (
     command_main,
     command_parser,
     command_text,
-    folder_name,
     given_deformation,
     number,
     whole_number,
@@ -79,7 +78,7 @@ def parse(argv: Sequence[str]) -> Options:
     add = parser.add_argument
     time = "train for about X minutes, instead of --epochs"
     length.add_argument("--minutes", type=minutes, metavar="X", help=time)
-    add("--out", type=folder_name, metavar="DIR", help="folder of the run (runs/NET-DATE-TIME)")
+    add("--out", metavar="DIR", help="folder of the run (runs/NET-DATE-TIME)")
     add("--resume", metavar="RUN", help="continue this run, up to --epochs if given")
     return vars(parser.parse_args(argv))
 

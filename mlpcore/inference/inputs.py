@@ -67,9 +67,14 @@ def find_digits(pictures: object, pixels: PixelSpec) -> list[Digit]:
     return found
 
 
+def takes_digits(pixels: PixelSpec) -> bool:
+    """Tell if a network takes images in the format of MNIST's."""
+    return pixels.image_shape == MNIST_PIXELS.image_shape
+
+
 def check_takes_digits(pixels: PixelSpec, name: str) -> None:
     """Raise InputError unless a network takes images in the format of MNIST's."""
-    if pixels.image_shape != MNIST_PIXELS.image_shape:
+    if not takes_digits(pixels):
         height, width = pixels.image_shape
         raise InputError(
             f"{name}: a network for images of {height} x {width} pixels takes arrays alone, "
