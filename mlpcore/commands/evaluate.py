@@ -95,7 +95,9 @@ def describe(paths: Sequence[Path], classifier: TrainedClassifier, data: Dataset
     if data.notice:
         say(f"note: {data.notice}")
     for path, each in zip(paths, classifier.networks):
-        if each.data and each.data.sha256 != data.sha256:
+        if each.data and each.data.source == data.source and each.data.held_out < data.held_out:
+            say(f"note: {network_name(path)} learned from these held-out images")
+        elif each.data and each.data.sha256 != data.sha256:
             part = ", a part held out" if each.data.held_out else ""
             say(
                 f"note: {network_name(path)} was trained on different data: "

@@ -51,6 +51,10 @@ def test_data_are_those_of_the_run_or_what_is_found(call, monkeypatch):
     out = call("evaluate", RUN, "--data", "new")
     assert f"note: {RUN} was trained on different data: letters as in" in out
     assert "61 test images" in out
+    options = ["--data", DATA, "--arch", "3", "--epochs", "1", "--out"]
+    call("train", *options, "a", "--hold-out", "20")
+    call("train", *options, "b")
+    assert "note: b learned from these held-out images\n" in call("evaluate", "a", "b")
 
 
 @pytest.mark.parametrize(("dtype", "most"), [("uint8", 16), ("float64", 24)])
