@@ -24,8 +24,9 @@ FILLED, STRAIGHT, OPPOSITE = 0.6, 0.85, 0.7
 #: no line, but a bar or writing. A box whose side is below the third is a gap between two lines.
 LINE, THICK, SMALLEST = 0.9, 0.35, 0.5
 
-#: So many boxes of one size, smaller than most, are no loops of letters.
-SEVERAL = 4
+#: So many boxes of one size, smaller than those of a lattice, also as a share of its boxes, are no
+#: loops of letters or parts of boxes.
+SEVERAL, SOME = 4, 0.01
 
 #: Small boxes are those that cover this share of the area of all.
 SMALL = 0.1
@@ -43,7 +44,7 @@ PARTED, AS_LARGE = 0.15, 0.1
 OVER, SMALL_SIDE = 0.2, 24
 
 #: Strokes that cross boxes have so large a share more in one half than in the other.
-ASIDE = 0.55
+ASIDE = 0.48
 
 #: What overlaps a line of boxes by this share of the lower of both belongs to it.
 SAME_LINE = 0.5
@@ -148,21 +149,24 @@ def drawn_boxes(ink: Ink, known: AnyArray, is_pale: bool) -> AnyArray:
     lines are looked for that are paler than what is written.
     """
     dark = ink.pale if is_pale else ink.strokes
-    first = _rectangles(dark)
+    first, share = _rectangles(dark), SMALL
     if len(known):  # the page's largest lattice, beside which are smaller boxes
         alike = KDTree(_size(first)).query_ball_point(
             _size(first), AS_LARGE, np.inf, return_length=True
         )
-        is_rest = (alike >= SEVERAL) & (_sides(first) >= SMALLEST * np.median(_sides(known)))
+        is_rest = (alike >= max(SEVERAL, SOME * len(known))) & (
+            _sides(first) >= SMALLEST * np.median(_sides(known))
+        )
         is_rest &= painted(known, dark.shape)[_middles(first)] == 0
         is_rest &= _n_held(first, np.concatenate([known, first]), dark.shape) < 2
         known = first = np.concatenate([known, first[is_rest]])
+        share = SMALL if is_rest.any() else 0.5
     else:  # a frame around boxes has another size
         first = first[_n_held(first, first, dark.shape) < 2]
     if not len(first):
         return _combs_alone(ink, is_pale)
     sides = first[:, 2:] - first[:, :2]
-    width, height = (quantile(each, _areas(first), SMALL) for each in sides.T)
+    width, height = (quantile(each, _areas(first), share) for each in sides.T)
     side = min(width, height)
     drawn = find_lines(dark, round(LINE * width), round(LINE * height))
     block = np.ones([max(5, round(THICK * side))] * 2, np.uint8)
@@ -177,7 +181,9 @@ def drawn_boxes(ink: Ink, known: AnyArray, is_pale: bool) -> AnyArray:
         boxes = boxes[(off < OTHER) | (owner == 0)]
     is_taken = painted(boxes, dark.shape)[_middles(known)] > 0
     boxes = np.concatenate([boxes, known[~is_taken]])
-    if not len(boxes) or _are_crossed(boxes, without_lines(ink.strokes, lines), side):
+    if not len(boxes) or _are_crossed(
+        boxes, without_lines(ink.strokes, lines), side, len(known) > 0
+    ):
         return _combs_alone(ink, is_pale)
     return np.concatenate([boxes, _comb_places(ink, boxes)])
 
@@ -296,10 +302,10 @@ def painted(boxes: AnyArray, shape: tuple[int, ...]) -> Int32Array:
     return image
 
 
-def _are_crossed(boxes: AnyArray, strokes: UInt8Array, side: float) -> bool:
+def _are_crossed(boxes: AnyArray, strokes: UInt8Array, side: float, in_lattice: bool) -> bool:
     """Whether most of the strokes (h, w) that lie in boxes (n, 4) reach far beyond one.
 
-    Those of large digits do, too, where these touch each other, but fill both halves of a box.
+    Those of large digits in a lattice do, too, where they touch, but fill both halves of a box.
     """
     scale = min(1.0, SMALL_SIDE / side)
     small = cv2.resize(strokes, None, fx=scale, fy=scale, interpolation=cv2.INTER_AREA)
@@ -317,8 +323,9 @@ def _are_crossed(boxes: AnyArray, strokes: UInt8Array, side: float) -> bool:
     near = cv2.dilate(cv2.resize(is_owned, small.shape[::-1]), np.ones([SMALL_SIDE // 2] * 2))
     area = np.bincount(labels.ravel(), near.ravel(), len(stats))
     area[0] = 0  # the ground's
-    if area[beyond].sum() <= area[inside].sum():
-        return False
+    far = bool(area[beyond].sum() > area[inside].sum())
+    if not (far and in_lattice):
+        return far
     begin, end, (y, x) = boxes[:, :2].T, boxes[:, 2:].T, _middles(boxes)
     parts = (*begin, *end), (*begin, x, end[1]), (*begin, end[0], y)
     n, n_left, n_upper = (_sums(strokes // 255, np.stack(each, axis=1)) for each in parts)
