@@ -85,13 +85,15 @@ def read_pages(options: argparse.Namespace) -> int:
         written.append(("--show", options.show, ".png"))
     if options.new_fields is not None and (len(pictures) > 1 or pictures[0] == STDIN):
         raise InputError("--new-fields: expected one file of a picture")
-    if options.fields is not None and options.csv is None and not options.json:
-        raise InputError("--fields without --csv or --json: expected one of them")
     for option, path, suffix in written:
         if path is not None:
             if path.suffix.lower() != suffix:
                 raise InputError(f"{option} {shown(path)}: expected a name that ends in {suffix}")
             check_replaceable(path)
+    if options.new_fields is not None and options.new_fields.exists():
+        raise InputError(
+            f"{shown(options.new_fields)} exists: expected a new file for --new-fields"
+        )
     classifier = read_networks(networks or [PRETRAINED_FILE], options)
     form = None if options.fields is None else Form(options.fields, classifier)
     table: list[dict[str, str]] = []

@@ -76,7 +76,7 @@ REFUSED = [
     ("read a.png --columns 0", "columns 0: expected"),
     ("read file --csv out.txt", "--csv out.txt: expected a name that ends in .csv"),
     ("read file b.png --show found.png", "--show with 2 pictures: expected a folder"),
-    ("read file --fields f.json", "--fields without --csv or --json: expected one of them"),
+    ("read file --new-fields old.json", "old.json exists: expected a new file"),
     # preview, draw and export
     ("preview --out a.jpg", "--out a.jpg: expected a name that ends in .png"),
     ("preview --dataset digits --rows 0", "rows 0: expected a whole number from 1 to 100"),
@@ -112,6 +112,7 @@ def everything(made_here, committee_begun, monkeypatch):
     shutil.copytree(committee_begun, "c")
     write_idx(Path("letters2"), n_train=231)
     Path("file").touch()
+    Path("old.json").touch()
     Path("empty").mkdir()
     os.mkfifo("pipe")
     os.symlink(".", "link")
