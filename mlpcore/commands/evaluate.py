@@ -104,7 +104,8 @@ def describe(paths: Sequence[Path], classifier: TrainedClassifier, data: Dataset
                 f"{shown(each.data.name)} as in {shown(each.data.source)}{part}"
             )
         elif not each.data and each.data_name != data.name:
-            say(f"note: {network_name(path)} was trained on data called {shown(each.data_name)}")
+            name = shown(each.data_name)
+            say(f"note: {network_name(path)} was trained on other data, called {name}")
     height, width = data.image_shape
     say(
         f"data: {data.name} ({shown(data.source)}): "

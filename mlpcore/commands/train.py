@@ -284,8 +284,9 @@ def change_of_epochs(before: TrainingConfig, after: TrainingConfig, begun: int) 
     if not 0 < begun < after.epochs:
         return text
     last, following = after.learning_rate_at(begun - 1), after.learning_rate_at(begun)
+    middle = f" {following:.3g} in the next," * (after.epochs - begun > 1)
     return (
-        f"{text}; the learning rate is {last:.3g} in epoch {begun}, {following:.3g} in the next, "
+        f"{text}; the learning rate is {last:.3g} in epoch {begun},{middle} "
         f"and {after.learning_rate_at(after.epochs - 1):.3g} in the last"
     )
 

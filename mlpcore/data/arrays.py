@@ -204,8 +204,8 @@ def _divide(part: Part, test_size: float, seed: int) -> tuple[Part, Part]:
         test[drawn[: min(round(test_size * len(drawn)), len(drawn) - 1)]] = True
     if not test.any():
         raise InputError(
-            f"test_size {test_size} of {len(labels):,} images leaves none to test on: expected "
-            "more images of a class"
+            f"{len(labels):,} images: {test_size:g} of each class leave none to test on; "
+            "expected a test set, or more images of a class"
         )
     first, second = (
         part._replace(images=part.images[drawn], labels=labels[drawn]) for drawn in (~test, test)

@@ -47,7 +47,7 @@ def test_data_are_those_of_the_run_or_what_is_found(call, monkeypatch):
     write_idx(Path("new"), n_test=61)
     write_weights("n", read_network(WEIGHTS)[0], data="digits of ours")
     out = call("evaluate", "n", "--data", "new")
-    assert "note: n was trained on data called digits of ours\n" in out
+    assert "note: n was trained on other data, called digits of ours\n" in out
     out = call("evaluate", RUN, "--data", "new")
     assert f"note: {RUN} was trained on different data: letters as in" in out
     assert "61 test images" in out

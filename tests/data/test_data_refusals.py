@@ -91,7 +91,7 @@ REFUSED = [
     (lambda: arrays(value_range=255), "value_range 255: expected two numbers"),
     (lambda: arrays(similar_labels=(1, 7)), "similar label 7: expected one of the labels"),
     (lambda: arrays(**NO_TEST, test_size=1), "test_size 1: expected a share"),
-    (lambda: arrays(**NO_TEST, test_size=0.01), "test_size 0.01 of 12 images"),
+    (lambda: arrays(**NO_TEST, test_size=0.01), "12 images: 0.01 of each class leave none"),
     # folders, and what stands for one
     (lambda: folder(TRAIN_LABELS, Y[:11]), f"folder/{TRAIN_LABELS} holds 11 labels, expected 12"),
     (lambda: folder(TEST_LABELS, X_TEST), f"folder/{TEST_LABELS} has the shape (6, 4, 5)"),
