@@ -13,24 +13,12 @@ from mlpcore.data.dataset import Dataset
 from mlpcore.errors import InputError
 from mlpcore.store import provenance
 from mlpcore.store.committee import Member
-from mlpcore.training.state import EpochMetrics, TrainingState
-from mlpcore.training.trainer import Observer, Trainer
+from mlpcore.training.state import TrainingState
+from mlpcore.training.trainer import Trainer
 from mlpcore.version import __version__
 
 #: Dask's resource of a worker that trains on a GPU.
 GPU = "GPU"
-
-
-class StopAfter(Observer):
-    """Stops training when so many epochs are done."""
-
-    def __init__(self, epochs: int):
-        self._epochs = epochs
-
-    def on_epoch_end(self, trainer: Trainer, metrics: EpochMetrics) -> None:
-        """Ask for a stop after the last of them."""
-        if metrics.epoch >= self._epochs:
-            trainer.request_stop()
 
 
 def source() -> str:
@@ -67,7 +55,7 @@ def train_segment(
         except InputError as error:
             raise InputError(f"{error}; expected another worker, or another --backend") from None
         state = copy.deepcopy(state)  # Dask may need that of the argument again
-        Trainer(config, data, backend, [StopAfter(until)], state).run()
+        Trainer(config, data, backend, state=state).run(until)
     except InputError as error:
         raise type(error)(f"worker {worker}, member {member.name}: {error}") from None
     return Result(state, f"{provenance.machine()}, {backend.name}", worker)

@@ -22,7 +22,7 @@ from mlpcore.data.summary import DataSummary
 from mlpcore.errors import InputError
 from mlpcore.inference import TrainedClassifier
 from mlpcore.report.committee import Judged, JudgedCommittee, committee_figures, committee_report
-from mlpcore.report.console import Console, MembersConsole
+from mlpcore.report.console import MembersConsole, ProgressBar
 from mlpcore.report.tables import text_table
 from mlpcore.store.committee import CommitteeFolder, holds_committee, plan, with_members
 from mlpcore.store.run_folder import check_output
@@ -88,7 +88,7 @@ def train_here(committee: CommitteeFolder, data: Dataset, options: train.Options
         config, n = member.config, len(committee.members)
         place = f"member {number} of {n}: {member.name}, seed {config.seed}"
         run = committee.open_run(member, data, backend.description)
-        with contextlib.closing(run), Console(sys.stdout) as console:
+        with contextlib.closing(run), ProgressBar(sys.stdout) as console:
             state = run.load()
             if state.epoch == config.epochs:
                 console.print(f"{place}, is trained")
@@ -134,7 +134,7 @@ def present(committee: CommitteeFolder, data: Dataset, backend: Backend) -> None
     whole = Judged(f"committee of {n}", whole_validation, whole_test, n)
     judged = JudgedCommittee(members, whole, data)
     text = functools.partial(committee_report, committee, judged, backend.description)
-    with Console(sys.stdout) as console:
+    with ProgressBar(sys.stdout) as console:
         console.print()
         console.print(text_table(judged.table()))
         console.print(judged.comparison())

@@ -21,7 +21,7 @@ from mlpcore.files import atomic_write, check_writable
 from mlpcore.inference import TrainedClassifier
 from mlpcore.inference.classifier import PRETRAINED, PRETRAINED_FILE
 from mlpcore.inference.inputs import check_takes_digits
-from mlpcore.report.console import Console
+from mlpcore.report.console import ProgressBar
 from mlpcore.store.committee import holds_committee, with_members
 from mlpcore.store.run_folder import holds_run
 from mlpcore.store.trained import TrainedNetwork
@@ -150,7 +150,7 @@ def for_each_picture(
     its part of the JSON document, in which all are the value of `kind`.
     """
     entries = []
-    with Console(sys.stderr) as console:
+    with ProgressBar(sys.stderr) as console:
         for place, path in enumerate(pictures, 1):
             entry: Entry = {"file": str(path)}
             try:

@@ -15,7 +15,7 @@ from mlpcore.errors import InputError, one_line, shown
 from mlpcore.evaluation.evaluation import Evaluation
 from mlpcore.files import atomic_write, remove_temporary
 from mlpcore.network.architecture import format_hidden_layers
-from mlpcore.report.console import Console
+from mlpcore.report.console import ProgressBar
 from mlpcore.report.figures import trained_figures, write_figures
 from mlpcore.report.results import report, result_table
 from mlpcore.report.tables import text_table
@@ -29,7 +29,7 @@ from mlpcore.typing import Figure
 REPORT = "report.md"
 
 
-def train(run: Run, trainer: Trainer, data: Dataset, console: Console, command: str) -> int:
+def train(run: Run, trainer: Trainer, data: Dataset, console: ProgressBar, command: str) -> int:
     """Trains a run to its end, and shows its result.
 
     The trainer has the state and the settings of the run. `command` is what to type to go on.
@@ -53,7 +53,7 @@ def train(run: Run, trainer: Trainer, data: Dataset, console: Console, command: 
     return 128 + signals[0] if signals else 0
 
 
-def _describe(run: Run, trainer: Trainer, data: Dataset, console: Console) -> None:
+def _describe(run: Run, trainer: Trainer, data: Dataset, console: ProgressBar) -> None:
     """Prints what trains on which data, and from where it goes on."""
     config = trainer.config
     if data.notice:
@@ -78,7 +78,7 @@ def _place(trainer: Trainer) -> str:
     return text
 
 
-def _present(trainer: Trainer, run: Run, data: Dataset, console: Console) -> None:
+def _present(trainer: Trainer, run: Run, data: Dataset, console: ProgressBar) -> None:
     """Prints the result of a finished run, and writes its report with figures."""
     state = trainer.state
     metrics = state.best_metrics
@@ -104,7 +104,7 @@ def write_report(
     folder: Path,
     figures: Iterable[tuple[str, Figure]],
     text: Callable[[Sequence[str]], str],
-    console: Console,
+    console: ProgressBar,
 ) -> None:
     """Draws the figures of a result and writes its report, and says so; a failure is a note.
 

@@ -34,7 +34,7 @@ from mlpcore.deformation.parameters import DeformationParameters
 from mlpcore.errors import InputError, shown
 from mlpcore.files import check_writable
 from mlpcore.network.architecture import format_hidden_layers, parse_hidden_layers
-from mlpcore.report.console import Console
+from mlpcore.report.console import ProgressBar
 from mlpcore.report.tables import duration
 from mlpcore.store.committee import holds_committee
 from mlpcore.store.run_folder import Run, check_output, holds_run
@@ -184,7 +184,7 @@ def load_data(options: Options) -> Dataset:
 
 
 def lasting(
-    minutes: float, config: TrainingConfig, data: Dataset, backend: Backend, console: Console
+    minutes: float, config: TrainingConfig, data: Dataset, backend: Backend, console: ProgressBar
 ) -> TrainingConfig:
     """The settings with as many epochs as take so long, measured on a part of one."""
     validated, other = seconds_per_epoch(config, data, backend)
@@ -209,7 +209,7 @@ def resume_command(folder: Path, options: Options) -> str:
     return command_text("train", *arguments)
 
 
-def start(options: Options, console: Console) -> int:
+def start(options: Options, console: ProgressBar) -> int:
     """Trains a new run. Bad options are refused before data are read."""
     backend = backends.get(options.get("backend", "auto"), options.get("threads"))
     config = make_config(options, backend.name)
@@ -237,7 +237,7 @@ def start(options: Options, console: Console) -> int:
         return runs.train(run, trainer, data, console, resume_command(folder, options))
 
 
-def resume(options: Options, console: Console) -> int:
+def resume(options: Options, console: ProgressBar) -> int:
     """Goes on with a run."""
     for name in options:
         if name not in ("resume", *RESUMED):
@@ -293,7 +293,7 @@ def change_of_epochs(before: TrainingConfig, after: TrainingConfig, begun: int) 
 
 def train(options: Options) -> int:
     """Returns the exit status: 0 when trained to the end, 128 + n for signal n."""
-    with Console(sys.stdout) as console:
+    with ProgressBar(sys.stdout) as console:
         return (resume if "resume" in options else start)(options, console)
 
 

@@ -52,7 +52,7 @@ from mlpcore.estimators.validation import (
 from mlpcore.network.activation import OF_TARGETS, Activation, Init
 from mlpcore.network.architecture import hidden_layers_of
 from mlpcore.network.network import Network
-from mlpcore.report.console import Console
+from mlpcore.report.console import ProgressBar
 from mlpcore.store.export import EstimatorNetwork
 from mlpcore.training.config import MAX_EPOCHS, PAPER_RATIO, Decay, TrainingConfig
 from mlpcore.training.sources import ArraySource, Source, SparseSource
@@ -239,7 +239,7 @@ class OnlineMLP(BaseEstimator):  # type: ignore[misc]
         source = mlp._source(bounded(mlp, samples), config, backend)
         lines: Any = nullcontext(LossLines() if self.verbose else Observer())
         if self.verbose and not mlp._settings():  # which counts errors
-            lines = Console(sys.stdout)
+            lines = ProgressBar(sys.stdout)
         with lines as console:
             observers.append(console)
             decay = decay_of(mlp, len(samples.targets), backend)

@@ -44,13 +44,30 @@ def epoch_cells(metrics: EpochMetrics, epochs: int) -> tuple[str, ...]:
     )
 
 
-class Console(Observer):
-    """Shows lines for epochs and, on a terminal or in a notebook, two bars below the lines.
+class ProgressBar(Observer):
+    """Shows the progress of training, and the metrics of its epochs.
 
-    There is a line for an epoch of a second or more, and for some twenty of shorter ones.
+    In a notebook and on a terminal two bars with the times left are below lines, one for an epoch
+    of a second or more, and for about twenty of shorter ones. In a log file there are the lines
+    alone, each at once. The bars in a notebook need the package ipywidgets.
 
-    A context manager, so that the terminal is left as it was. Everything goes to `out`, by default
-    the standard output. In a file there are no control codes, and each line is there at once.
+    As a context manager it leaves the terminal as it was, whatever happens.
+
+    Parameters
+    ----------
+    out : file, optional
+        Where it is shown instead of in a notebook or on standard output.
+
+    Examples
+    --------
+    >>> from mlpcore import Trainer, TrainingConfig, backends, dataset
+    >>> data, config = dataset.load(name="digits"), TrainingConfig(hidden_layers=(20,), epochs=2)
+    >>> trainer = Trainer(config, data, backends.get(), observers=[ProgressBar()])
+    >>> trainer.run()  # doctest: +ELLIPSIS
+    epoch      rate     loss  training  validation ...
+      1/2  1.00e-03 ...
+      2/2 ...
+    True
     """
 
     def __init__(self, out: TextIO | None = None):
@@ -62,7 +79,7 @@ class Console(Observer):
         self._speed = 0.0  # samples trained in a second, of this epoch or of the one before
         self._has_header = False
 
-    def __enter__(self) -> Console:
+    def __enter__(self) -> ProgressBar:
         return self
 
     def __exit__(self, *exception: object) -> None:
@@ -163,32 +180,7 @@ class Console(Observer):
         self._remove_bars()
 
 
-class ProgressBar(Console):
-    """Shows the progress of training, and the metrics of its epochs.
-
-    In a notebook and on a terminal two bars with the times left are below lines, one for each epoch
-    or for about twenty of many short ones. In a log file there are the lines alone. The bars in a
-    notebook need the package ipywidgets.
-
-    Parameters
-    ----------
-    out : file, optional
-        Where it is shown instead of in a notebook or on standard output.
-
-    Examples
-    --------
-    >>> from mlpcore import Trainer, TrainingConfig, backends, dataset
-    >>> data, config = dataset.load(name="digits"), TrainingConfig(hidden_layers=(20,), epochs=2)
-    >>> trainer = Trainer(config, data, backends.get(), observers=[ProgressBar()])
-    >>> trainer.run()  # doctest: +ELLIPSIS
-    epoch      rate     loss  training  validation ...
-      1/2  1.00e-03 ...
-      2/2 ...
-    True
-    """
-
-
-class MembersConsole(Console):
+class MembersConsole(ProgressBar):
     """A line for every state that is saved; on a terminal a bar for each member below them."""
 
     def __init__(self, out: TextIO, members: Iterable[Member]):

@@ -148,13 +148,13 @@ class Trainer:
         """Ask `run` to return soon. Signal handlers, observers and other threads may call this."""
         self._stop = True
 
-    def run(self) -> bool:
-        """Train until all epochs are done or a stop is requested.
+    def run(self, until: int | None = None) -> bool:
+        """Train until all epochs, or as many as `until`, are done or a stop is requested.
 
         Returns
         -------
         bool
-            Whether all epochs are done. If not, another call continues.
+            Whether these epochs are done. If not, another call continues.
 
         Raises
         ------
@@ -170,7 +170,7 @@ class Trainer:
         that calls `request_stop` has no such gap.
         """
         try:
-            while self.state.epoch < self.config.epochs:
+            while self.state.epoch < (until or self.config.epochs):
                 self._check_stop()
                 self._run_epoch()
         except _Stopped:

@@ -9,7 +9,6 @@ import pytest
 
 from mlpcore import Trainer, backends
 from mlpcore.report import ProgressBar, console
-from mlpcore.report.console import Console
 from mlpcore.training.state import EpochMetrics
 from small_runs import DATA, make_config
 
@@ -31,7 +30,7 @@ def test_a_terminal_shows_two_bars_and_keeps_the_lines(terminal, monkeypatch):
     clock = iter(range(10_000))
     monkeypatch.setattr(console.time, "monotonic", lambda: next(clock))
     trainer = trainer_of(30)
-    with Console(terminal) as shown:
+    with ProgressBar(terminal) as shown:
         shown.on_epoch_start(trainer)
         for phase in ("training", "evaluating"):
             for done in range(0, 230, 80):
@@ -65,7 +64,7 @@ def test_a_log_file_has_some_of_many_epochs(capsys):
 
 def test_an_epoch_of_a_second_has_its_line_of_columns_that_fit(terminal, monkeypatch):
     monkeypatch.setenv("COLUMNS", "60")
-    with Console(terminal) as shown:
+    with ProgressBar(terminal) as shown:
         for epoch, seconds in ((4, 0.9), (5, 1.0), (30, 0.9)):
             metrics = EpochMetrics(epoch, 1e-3, 900, 0, 90, 0.1, 45, 0, 0, seconds, 0)
             shown.on_epoch_end(trainer_of(300), metrics)

@@ -12,7 +12,7 @@ import reproduce
 from mlpcore.commands import runs
 from mlpcore.data import dataset, mnist
 from mlpcore.network.architecture import PRESETS
-from mlpcore.report.console import Console
+from mlpcore.report.console import ProgressBar
 from mlpcore.store.weights import read_network, weights_sha256
 from small_runs import assert_same_result, isolate, load_run, write_idx
 
@@ -40,7 +40,7 @@ def test_stopped_runs_go_on_and_finished_ones_are_left_alone(small, monkeypatch,
             os.kill(os.getpid(), signal.SIGTERM)
 
     with monkeypatch.context() as patch:
-        patch.setattr(Console, "on_epoch_start", stop)
+        patch.setattr(ProgressBar, "on_epoch_start", stop)
         assert main() == 128 + signal.SIGTERM
     assert "net1-seed0" in capsys.readouterr().out
     kept = json.loads(Path("runs/table1/net1-seed0.json").read_text())
