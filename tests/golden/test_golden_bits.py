@@ -32,17 +32,14 @@ X86 = [name for name in INSTRUCTION_SETS if name != "neon"]
 def sha256(*arrays):
     digest = hashlib.sha256()
     for array in arrays:
-        digest.update(np.ascontiguousarray(array).data)
+        digest.update(array if isinstance(array, bytes) else np.ascontiguousarray(array).data)
     return digest.hexdigest()
 
 
 def images_sha256(data):
     """The hash of all arrays of a data set, behind their shapes."""
-    digest = hashlib.sha256()
-    for array in (data.train_images, data.train_labels, data.test_images, data.test_labels):
-        digest.update(repr(array.shape).encode())
-        digest.update(array.data)
-    return digest.hexdigest()
+    arrays = data.train_images, data.train_labels, data.test_images, data.test_labels
+    return sha256(*(part for a in arrays for part in (repr(a.shape).encode(), a)))
 
 
 def simd(name, **options):

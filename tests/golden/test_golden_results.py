@@ -11,9 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from msgspec import structs
-from sklearn.datasets import load_digits
 
-import mlpcore
 from mlpcore import Trainer, backends
 from mlpcore.__main__ import main
 from mlpcore.data.dataset import EMBEDDED
@@ -25,7 +23,6 @@ from mlpcore.store.weights import read_network, weights_sha256, write_network
 from test_golden_bits import DIGITS, EXPECTED, sha256
 
 FIXTURES = Path(__file__).parent / "fixtures"
-PIXELS = load_digits().images[:200].astype(np.uint8)
 
 
 def test_a_stopped_run_goes_on_to_the_same_weights(tmp_path):
@@ -62,8 +59,3 @@ def test_confusions(networks, tmp_path, copies):
     assert [each["errors"] for each in found] == expected["errors"]
     confusions = np.array([each["confusion"] for each in found], np.int64)
     assert sha256(confusions) == expected["sha256"]
-
-
-def test_predictions_of_a_committee(networks):
-    classifier = mlpcore.load(networks, backend="scalar")
-    assert sha256(classifier.predict(PIXELS).astype(np.uint8)) == EXPECTED["committee"]

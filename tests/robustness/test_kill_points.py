@@ -27,8 +27,8 @@ def drive(folder):
         state = run.load()
         if run.config.epochs == 3:
             if state.begun < 2:
-                stopping = StopAfter(backend, 1, 64)
-                trainer = stopping.trainer = Trainer(run.config, DATA, stopping, [run], state)
+                trainer = Trainer(run.config, DATA, backend, [run], state)
+                StopAfter(trainer, 1, 64)
                 assert trainer.run() is False
             run.change_settings(run.config.with_epochs(4, state.begun))
         assert Trainer(run.config, DATA, backend, [run], state).run() is True

@@ -77,8 +77,7 @@ def stop(trainer, place):
         with pytest.raises(KeyboardInterrupt) if how == "raise" else nullcontext():
             assert trainer.run() is False
     else:
-        trainer.backend = StopAfter(trainer.backend, where, how)
-        trainer.backend.trainer = trainer
+        StopAfter(trainer, where, how)
         assert trainer.run() is (where == trainer.config.epochs)
         assert (trainer.state.epoch, trainer.state.progress.samples) == place
     return trainer.state

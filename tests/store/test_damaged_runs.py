@@ -18,8 +18,7 @@ def made(tmp_path_factory):
     """A run that has stopped in its third epoch, and another run."""
     folder = tmp_path_factory.mktemp("runs")
     trainer, run = start_run(folder / "run", make_config(), DATA)
-    trainer.backend = StopAfter(trainer.backend, 2, 64)
-    trainer.backend.trainer = trainer
+    StopAfter(trainer, 2, 64)
     with closing(run):
         assert trainer.run() is False
     finish_run(folder / "other", make_config(epochs=2, seed=6), DATA)

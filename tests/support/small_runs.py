@@ -29,15 +29,9 @@ def make_pixels(n, seed, n_classes=3, height=7, width=5):
     return (patterns[labels] + noise).astype(np.uint8), labels
 
 
-def make_dataset(n_test=60):
-    """A data set of three grids of images; not a multiple of anything."""
-    (x, t), (x_test, t_test) = make_pixels(230, 0), make_pixels(n_test, 1)
-    pixels = PixelSpec(x.shape[1:], x.shape[1:])
-    return Dataset("small", x, t, x_test, t_test, (0, 1, 2), "nowhere", pixels, similar_labels=(1,))
-
-
-#: The data of most runs in the tests.
-DATA = make_dataset()
+#: The data of most runs in the tests: three grids of images; not a multiple of anything.
+ARRAYS, PIXELS = (*make_pixels(230, 0), *make_pixels(60, 1)), PixelSpec((7, 5), (7, 5))
+DATA = Dataset("small", *ARRAYS, (0, 1, 2), "nowhere", PIXELS, similar_labels=(1,))
 
 
 def isolate(monkeypatch, folder):
@@ -105,15 +99,15 @@ class Hook(Observer):
 
 
 class StopAfter:
-    """A backend that stops training, once, after a number of samples of an epoch.
+    """A trainer's backend, which stops it, once, after a number of samples of an epoch.
 
     Real ones ask by the clock, which no test should depend on. Those that compute by blocks of
     samples stop between two blocks only, so `samples` has to be such a place.
     """
 
-    def __init__(self, backend, epoch, samples):
-        self.backend, self.epoch, self.samples = backend, epoch, samples
-        self.trainer = None
+    def __init__(self, trainer, epoch, samples):
+        self.trainer, self.epoch, self.samples = trainer, epoch, samples
+        self.backend, trainer.backend = trainer.backend, self
 
     def __getattr__(self, name):
         return getattr(self.backend, name)
