@@ -54,6 +54,12 @@ def surroundings():
         yield
 
 
+@pytest.fixture
+def in_folder(tmp_path, monkeypatch):
+    """Works in an empty folder."""
+    monkeypatch.chdir(tmp_path)
+
+
 @pytest.fixture(scope="session", params=BACKENDS)
 def backend(request):
     """Each backend, with two threads where there are threads.

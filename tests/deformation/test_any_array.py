@@ -12,7 +12,7 @@ from scipy.ndimage import map_coordinates
 
 from mlpcore import DeformationParameters, ElasticDeformer, InputError, backends, deformation
 from mlpcore.deformation.targets import move_boxes, move_points
-from mlpcore.transforms.single import RandomMap
+from mlpcore.transforms.single import RandomMap, channels_last
 
 HEIGHT, WIDTH = 9, 12
 
@@ -53,14 +53,12 @@ class Map:
         self.map = RandomMap((parameters, parameters), seed)
 
     def image(self, image, fill=None):
-        planes = np.moveaxis(image, -1, 0)
-        return np.moveaxis(self.map.image(planes, fill, len(planes)), 0, -1)
+        return channels_last(self.map.image, image, fill)
 
     def mask(self, mask, fill):
-        planes = np.moveaxis(mask, -1, 0)
-        moved = self.map.mask(planes, fill, len(planes))
-        assert moved.flags.c_contiguous  # which the `view` of a tensor needs
-        return np.moveaxis(moved, 0, -1)
+        plane = self.map.mask(mask[None, :, :, 0], fill, 1)
+        assert plane.flags.c_contiguous  # which the `view` of a tensor needs
+        return channels_last(self.map.mask, mask, fill)
 
     def points(self, points):
         return self.map.points(points, HEIGHT, WIDTH)

@@ -92,12 +92,6 @@ def test_digits_in_pictures():
     assert sha256(*(find_digit(scan).image for scan in scans[:20])) == EXPECTED["pictures"]
 
 
-def test_orders_and_initial_weights():
-    assert sha256(philox.permutation(60_000, 7, 3)) == EXPECTED["permutation"]
-    network = Network((784, 100, 10), seed=7)
-    assert sha256(*network.weights, *network.biases) == EXPECTED["initial weights"]
-
-
 def test_an_estimators_partial_fit():
     """A call with many samples, and one with few, which are trained one by one."""
     mlp = OnlineMLPClassifier((20,), random_state=7, backend="scalar")

@@ -23,16 +23,12 @@ from small_runs import DATA, finish_run, make_config, refusal, same_weights
 
 onnx = pytest.importorskip("onnx")
 runtime = pytest.importorskip("onnxruntime")
-pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+ignored = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+pytestmark = [pytest.mark.usefixtures("in_folder"), ignored]
 
 #: ONNX Runtime adds in float32: sums of 841 terms, about 1, have errors of some 1.7e-6, and so have
 #: the pixels. Mistakes are greater: 0.667 in place of 0.6666 gives 6e-4.
 TOLERANCE = 1e-5
-
-
-@pytest.fixture(autouse=True)
-def empty_folder(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
 
 
 def session_of(content):

@@ -29,9 +29,7 @@ PIXELS = np.stack([find_digit(grey).pixels for grey in PAPER])  # (4, 28, 28)
 IMAGES = MNIST_PIXELS.to_images(PIXELS)
 
 
-@pytest.fixture(autouse=True)
-def empty_folder(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
+pytestmark = pytest.mark.usefixtures("in_folder")
 
 
 def save(name, network=None, pixels=MNIST_PIXELS, data="MNIST", **changes):

@@ -54,9 +54,7 @@ def write_form(boxed, fields=None):
     return Form("form.json")
 
 
-@pytest.fixture(autouse=True)
-def in_folder(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
+pytestmark = pytest.mark.usefixtures("in_folder")
 
 
 @pytest.mark.parametrize(

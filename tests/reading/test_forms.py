@@ -18,9 +18,8 @@ from pages import (
     on_paper,
     put,
     read,
-    rotated,
     ruled,
-    turned_points,
+    turned,
     written,
 )
 from pictures import DIGITS, LABELS, as_bytes
@@ -61,7 +60,7 @@ def check_places(found, centres, columns, within=5):
 @pytest.mark.parametrize("layout", LAYOUTS)
 def test_boxes_of_all_kinds(layout, angle):
     ink, centres, columns = page(layout, 28 if layout == "gaps" else 24)
-    ink, centres = rotated(ink, angle), turned_points(centres, ink.shape, angle)
+    ink, centres = turned(ink, centres, angle, 0)
     found = read(lit(scan(ink)))
     check_places(found, centres, columns)
     right = [each.answer for each in found.digits] == LABELS[: len(centres)]
@@ -258,8 +257,9 @@ def test_digits_higher_than_their_boxes():
     for digit, (x, y) in zip(wanted, centres.astype(int)):
         strokes = written(CLEAR[digit], 105)
         put(ink, strokes, x - strokes.shape[1] // 2, y - strokes.shape[0] // 2)
-    found = read(scan(rotated(ink, 0.4)), NETWORK)
-    check_places(found, turned_points(centres, ink.shape, 0.4), 10, within=20)
+    ink, centres = turned(ink, centres, 0.4, 0)
+    found = read(scan(ink), NETWORK)
+    check_places(found, centres, 10, within=20)
     wrong = [each for each, digit in zip(found.digits, wanted) if each.answer != digit]
     assert len(wrong) < 20 and all(each.in_doubt for each in wrong)
 
@@ -347,9 +347,9 @@ def test_lines_paler_than_ink(depth, layout):
         for digits in (CLEAR * 6, [None] * 60)
     ]
     (ink, centres), (lines, _) = inks
-    image = rotated(225 - np.where(lines > 0, depth, 175 * ink), 0.7, 225)
+    image, centres = turned(225 - np.where(lines > 0, depth, 175 * ink), centres, 0.7)
     found = read(noisy(image, np.random.default_rng(2), 3), NETWORK)
-    check_places(found, turned_points(centres, ink.shape, 0.7), 10)
+    check_places(found, centres, 10)
     assert [each.answer for each in found.digits] == list(range(10)) * 6
 
 
@@ -377,9 +377,9 @@ def test_shaded_rows_and_white_boxes_on_tinted_paper(shade, is_paper, scale, ang
         image[y : y + box[1], x : x + box[0]] = 245 if is_paper or k // 10 % 2 else shade
     if is_paper:
         ink -= form([None] * 40, 10, np.random.default_rng(1), **layout)[0]
-    image = rotated(image + (40 - image) * ink, angle, shade)
+    image, centres = turned(image + (40 - image) * ink, centres, angle, shade)
     found = read(noisy(image, np.random.default_rng(2), 3), NETWORK)
-    check_places(found, turned_points(centres, ink.shape, angle), 10)
+    check_places(found, centres, 10)
     assert [each.answer for each in found.digits] == list(range(10)) * 4
 
 

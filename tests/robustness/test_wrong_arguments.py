@@ -15,7 +15,6 @@ import numpy as np
 import pytest
 from hypothesis import given, note
 from hypothesis import strategies as st
-from scipy import sparse
 
 import mlpcore
 from c_operations import right_calls
@@ -173,13 +172,6 @@ def fitted(X, y, **parameters):
         mlp.partial_fit(X, y)
 
 
-def sparse_rows(data, indices, indptr, y):
-    """Rows whose arrays have been replaced since SciPy checked them, as a caller can."""
-    X = sparse.csr_array((40, 30))
-    X.data, X.indices, X.indptr = map(np.asarray, (data, indices, indptr))
-    fitted(X, y)
-
-
 def streamed(X, y, last, weight, learner=StreamMLPClassifier, **parameters):
     """Samples, and then a last one, which may be of another kind."""
     learner = learner(**{"hidden_layer_sizes": (5,)} | parameters)
@@ -197,8 +189,6 @@ SETTINGS = OnlineMLPClassifier().get_params(deep=False)
 LONG = ("max_iter", "n_iter_no_change", "callbacks", "verbose")
 SAMPLES = {"X": np.random.default_rng(0).uniform(size=(40, 6, 5)), "y": np.arange(40) % 4}
 ROWS = SAMPLES | {"X": SAMPLES["X"].reshape(40, 30)}
-CSR = sparse.random_array((40, 30), density=0.3, format="csr", rng=np.random.default_rng(0))
-STORED = {"data": CSR.data, "indices": CSR.indices, "indptr": CSR.indptr, "y": ROWS["y"]}
 STREAM = ROWS | {"last": dict(enumerate(ROWS["X"][0])), "weight": 1.0}
 STREAM_SETTINGS = {
     name: parameter.default for name, parameter in signature(StreamMLPClassifier).parameters.items()
@@ -224,7 +214,6 @@ PUBLIC = [
              backend=backends.get("cpu")), SELECTED),
     (fitted, ROWS),
     *((fitted, {**ROWS, name: SETTINGS[name]}) for name in SETTINGS if name not in LONG),
-    (sparse_rows, STORED),
     (streamed, STREAM),
     (streamed, STREAM | {"last": ROWS["X"][0], "learner": mlpcore.StreamMLPRegressor}),
     *((streamed, {**STREAM, name: STREAM_SETTINGS[name]}) for name in STREAM_SETTINGS),

@@ -102,12 +102,12 @@ def on_cheque(ink, rng):
     return noisy(paper + (pen - paper) * ink, rng, 4)
 
 
-def turned_points(points, shape, angle):
-    """The positions after `rotated` of points (n, 2), x and y, of an image of a shape."""
-    size = rotated(np.zeros(shape), angle).shape
+def turned(image, points, angle, ground=225):
+    """An image that is `rotated`, and points (n, 2), x and y, of it."""
+    result = rotated(image, angle, ground)
     cos, sin = np.cos(np.radians(angle)), np.sin(np.radians(angle))
-    middle, new_middle = (np.array([s[1] - 1, s[0] - 1]) / 2 for s in (shape, size))
-    return (points - middle) @ [[cos, -sin], [sin, cos]] + new_middle
+    middle, other = (np.array([s[1] - 1, s[0] - 1]) / 2 for s in (image.shape, result.shape))
+    return result, (points - middle) @ [[cos, -sin], [sin, cos]] + other
 
 
 def projected(image, points, corners, size=None, ground=0.0):
@@ -168,25 +168,16 @@ def on_desk(image, centres, angle):
 
 #: What becomes of a scan (h, w), and of the middles of its boxes; and what is noted.
 BROKEN = {
-    "in uneven light": (
-        lambda image, at: (lit(rotated(image, 3, 225)), turned_points(at, image.shape, 3)),
-        None,
-    ),
+    "in uneven light": (lambda image, at: turned(lit(image), at, 3), None),
     "from a corner": (from_a_corner, None),
     "a scanner's border": (lambda image, at: (np.pad(image, 10), at + 10), "dark ground"),
     "a desk": (lambda image, at: on_desk(image, at, 4), "dark ground"),
     "a desk, much turned": (lambda image, at: on_desk(image, at, -33), "dark ground"),
     "a desk in a shadow": (lambda image, at: on_desk(shadowed(image), at, 4), "dark ground"),
     "waves": (lambda image, at: waved(image, at, 9, 700), None),
-    "turned": (
-        lambda image, at: (rotated(image, 25, 225), turned_points(at, image.shape, 25)),
-        None,
-    ),
+    "turned": (lambda image, at: turned(image, at, 25), None),
     "upside down": (lambda image, at: (image[::-1, ::-1], image.shape[::-1] - at), "by 180°"),
-    "on its side": (
-        lambda image, at: (np.rot90(image), turned_points(at, image.shape, 90)),
-        "by 270°",
-    ),
+    "on its side": (lambda image, at: turned(image, at, 90), "by 270°"),
     "cut at its grid": (lambda image, at: (image[68:-68, 68:-68], at - 68), None),
     "75 dpi": (lambda image, at: (reduced(as_bytes(image), max(image.shape) // 4), at / 4), None),
 }
