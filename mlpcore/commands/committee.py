@@ -21,7 +21,7 @@ from mlpcore.data.dataset import Dataset
 from mlpcore.data.summary import DataSummary
 from mlpcore.errors import InputError
 from mlpcore.inference import TrainedClassifier
-from mlpcore.report.committee import Judged, JudgedCommittee, committee_figures, committee_report
+from mlpcore.report.committee import JudgedCommittee, committee_figures, committee_report
 from mlpcore.report.console import MembersConsole, ProgressBar
 from mlpcore.report.tables import text_table
 from mlpcore.store.committee import CommitteeFolder, holds_committee, plan, with_members
@@ -127,12 +127,10 @@ def present(committee: CommitteeFolder, data: Dataset, backend: Backend) -> None
     """
     networks = [TrainedNetwork.read(folder) for folder in with_members([committee.folder])]
     classifier = TrainedClassifier(networks, backend)
-    whole_validation, validation = classifier.evaluate(data.train_set, data.train_labels)
-    whole_test, test = classifier.evaluate(data.test_set, data.test_labels)
-    names, n = [member.name for member in committee.members], len(networks)
-    members = [Judged(*each) for each in zip(names, validation, test)]
-    whole = Judged(f"committee of {n}", whole_validation, whole_test, n)
-    judged = JudgedCommittee(members, whole, data)
+    whole_validation, validations = classifier.evaluate(data.train_set, data.train_labels)
+    whole_test, tests = classifier.evaluate(data.test_set, data.test_labels)
+    names = [*(member.name for member in committee.members), f"committee of {len(networks)}"]
+    judged = JudgedCommittee(names, [*validations, whole_validation], [*tests, whole_test], data)
     text = functools.partial(committee_report, committee, judged, backend.description)
     with ProgressBar(sys.stdout) as console:
         console.print()

@@ -3,7 +3,6 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from statistics import fmean
-from typing import NamedTuple
 
 import numpy as np
 
@@ -19,59 +18,52 @@ from mlpcore.store.committee import CommitteeFolder
 from mlpcore.typing import Figure
 
 
-class Judged(NamedTuple):
-    """A member, or the committee, on the undeformed training images and on the test images."""
-
-    name: str
-    validation: Evaluation
-    test: Evaluation
-    passes: int = 1
-
-    def row(self) -> tuple[str, ...]:
-        """The cells of the table of a committee."""
-        cells = [self.name]
-        for each in (self.validation, self.test):
-            cells += [f"{each.error_rate:.3f} %", "{:.2f} to {:.2f} %".format(*each.interval)]
-        return (*cells, str(self.passes))
-
-
 @dataclass(frozen=True)
 class JudgedCommittee:
-    """Members and their committee, on the same data."""
+    """Members on their data, and after them their committee.
 
-    members: Sequence[Judged]
-    whole: Judged
+    There are evaluations of each on the undeformed training images and on the test images.
+    """
+
+    names: Sequence[str]
+    validations: Sequence[Evaluation]
+    tests: Sequence[Evaluation]
     data: Dataset
 
     @property
     def title(self) -> str:
         """The heading of the report."""
-        return f"Committee of {len(self.members)} networks on {self.data.name}"
+        return f"Committee of {len(self.names) - 1} networks on {self.data.name}"
 
     @property
     def kind(self) -> str:
         """The kind of its test images: "test" or "held-out"."""
         return kind_of_test(self.data.held_out)
 
-    @property
-    def mean_test_rate(self) -> float:
-        """The mean error of the members on the test images, in percent."""
-        return fmean(each.test.error_rate for each in self.members)
+    def mean_rate(self, evaluations: Sequence[Evaluation]) -> float:
+        """The mean error of the members, in percent."""
+        return fmean(each.error_rate for each in evaluations[:-1])
 
     def table(self) -> Rows:
         """A row for each member, one for their mean and one for the committee."""
-        rows: Rows = [("network", "validation", "95 %", self.kind, "95 %", "passes")]
-        rows += [each.row() for each in self.members]
-        validation = fmean(each.validation.error_rate for each in self.members)
-        means = f"{validation:.3f} %", NONE, f"{self.mean_test_rate:.3f} %", NONE
-        return [*rows, ("mean of the members", *means, "1"), self.whole.row()]
+        rows: Rows = []
+        for name, *both in zip(self.names, self.validations, self.tests):
+            ends = ["{:.2f} to {:.2f} %".format(*each.interval) for each in both]
+            rates = [f"{each.error_rate:.3f} %" for each in both]
+            rows.append((name, rates[0], ends[0], rates[1], ends[1], "1"))
+        whole = *rows.pop()[:-1], str(len(rows))
+        rates = [f"{self.mean_rate(each):.3f} %" for each in (self.validations, self.tests)]
+        mean = "mean of the members", rates[0], NONE, rates[1], NONE, "1"
+        return [("network", "validation", "95 %", self.kind, "95 %", "passes"), *rows, mean, whole]
 
     def comparison(self) -> str:
         """The committee beside the member that errs least on these test images, in a sentence."""
-        best = min(self.members, key=lambda each: each.test.errors)
-        whole_only, best_only, p_value = compare(self.whole.test, best.test)
+        *members, whole = self.tests
+        best = min(members, key=lambda each: each.errors)
+        whole_only, best_only, p_value = compare(whole, best)
         return (
-            f"The committee and its best member on the {self.kind} images, {best.name}: "
+            f"The committee and its best member on the {self.kind} images, "
+            f"{self.names[members.index(best)]}: "
             f"{best_only} images are wrong only for the member, {whole_only} only for the "
             f"committee (McNemar's exact test: p = {p_value:.2g})."
         )
@@ -110,24 +102,22 @@ def committee_figures(judged: JudgedCommittee) -> Iterator[tuple[str, Figure]]:
     """Yields the names and the figures of a committee."""
     yield "members", members_figure(judged)
     yield "agreement", agreement(judged)
-    images, test = judged.data.test_set, judged.whole.test
-    yield from evaluation_figures(images, test, judged.title)
+    yield from evaluation_figures(judged.data.test_set, judged.tests[-1], judged.title)
 
 
 def members_figure(judged: JudgedCommittee) -> Figure:
     """The errors of the members and of the committee, with their intervals."""
-    shown, kind, mean = [*judged.members, judged.whole], judged.kind, judged.mean_test_rate
+    kind, mean, n = judged.kind, judged.mean_rate(judged.tests), len(judged.names)
     lines = [f"Dots: {kind} errors. Bars: 95 % intervals. Line: mean of the members, {mean:.3f} %."]
-    names = [each.name for each in shown]
-    figure = new_page(judged.title, lines, 0.24 * len(shown) + 0.8)
+    figure = new_page(judged.title, lines, 0.24 * n + 0.8)
     axes = figure.subplots()
-    for y, each in enumerate(shown):
-        colour = RED if each is judged.whole else BLUE
-        axes.plot(each.test.interval, (y, y), color=colour, linewidth=2, alpha=0.5)
-        axes.plot(each.test.error_rate, y, "o", color=colour, markersize=5)
+    for y, each in enumerate(judged.tests):
+        colour = BLUE if y < n - 1 else RED
+        axes.plot(each.interval, (y, y), color=colour, linewidth=2, alpha=0.5)
+        axes.plot(each.error_rate, y, "o", color=colour, markersize=5)
     axes.axvline(mean, color=GREY, linewidth=0.8)
-    axes.set(ylim=(len(shown) - 0.5, -0.5), xlim=(0, None))
-    axes.set_yticks(range(len(shown)), names)
+    axes.set(ylim=(n - 0.5, -0.5), xlim=(0, None))
+    axes.set_yticks(range(n), judged.names)
     axes.set_xlabel(f"{kind} error (%)", size=9)
     axes.tick_params(labelsize=8)
     axes.grid(color=LIGHT, axis="x")
@@ -137,12 +127,12 @@ def members_figure(judged: JudgedCommittee) -> Figure:
 
 def agreement(judged: JudgedCommittee) -> Figure:
     """The number of test images that two members both get wrong, for every pair."""
-    shared = shared_errors([each.test for each in judged.members])
+    shared = shared_errors(judged.tests[:-1])
     lines = [
         f"How many {judged.kind} images two members both get wrong. Diagonal: errors of each.",
         "The darker, the larger the share of the errors of the member of the row.",
     ]
-    names = [each.name for each in judged.members]
+    names = judged.names[:-1]
     side = min(0.9 * len(shared), 5.0)
     figure = new_page(judged.title, lines, side + 1)
     axes = figure.subplots()
