@@ -16,7 +16,7 @@ from mlpcore.inference.classifier import PRETRAINED_FILE, TrainedClassifier
 from mlpcore.store.documents import to_json
 from mlpcore.store.run_folder import Run, read_settings
 from mlpcore.store.trained import TrainedNetwork
-from mlpcore.store.weights import in_float16, write_network
+from mlpcore.store.weights import in_float16, to_safetensors
 
 
 def make(folder: Path, path: Path) -> None:
@@ -39,8 +39,9 @@ def make(folder: Path, path: Path) -> None:
         "n_test": str(result.n),
     }
     make_folder(path.parent)
-    write_network(path, trained.network, trained.known_metadata() | evidence, "float16")
-    content = path.read_bytes()
+    metadata = trained.known_metadata() | evidence
+    content = to_safetensors(trained.network, metadata, "float16")
+    atomic_write(path, content)
     line = f"{hashlib.sha256(content).hexdigest()}  {path.name}\n"
     atomic_write(path.with_suffix(".sha256"), line.encode())
     print(f"{shown(path)}: {len(content):,} bytes, test error {result.error_rate:.2f} %")

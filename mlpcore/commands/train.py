@@ -232,7 +232,7 @@ def start(options: Options, console: ProgressBar) -> int:
             break
         except FileExistsError:
             folder = Path(next(free))
-    run = Run.create(folder, config, data, backend.description, trainer.state)
+    run = Run.create(folder, config, data, backend.description)
     with contextlib.closing(run):
         return runs.train(run, trainer, data, console, resume_command(folder, options))
 

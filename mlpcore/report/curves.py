@@ -8,18 +8,14 @@ import numpy as np
 from mlpcore.report.layout import BLUE, GREY, LIGHT, RED, new_page
 from mlpcore.report.tables import duration, kind_of_test
 from mlpcore.training.state import EpochMetrics, best_of
-from mlpcore.typing import Axes, Figure, Float64Array
-
-#: Curves of fewer epochs are drawn as they are. Others are smoothed over a fiftieth on each side.
-MIN_SMOOTHED = 50
+from mlpcore.typing import Axes, Figure
 
 
 def learning_curves(history: Sequence[EpochMetrics], held_out: int = 0, title: str = "") -> Figure:
     """The errors and the learning rate of every epoch.
 
     Training errors are those on the deformed images, each just before its update; validation errors
-    those on the same images undeformed: see `EpochMetrics`. Errors of `MIN_SMOOTHED` epochs or more
-    are also drawn as means over the epochs around each.
+    those on the same images undeformed: see `EpochMetrics`.
 
     There is at least one epoch. `held_out` is that of the `Dataset`, and `title` the first line,
     such as `layout.title_of` the network and its data.
@@ -34,12 +30,9 @@ def learning_curves(history: Sequence[EpochMetrics], held_out: int = 0, title: s
     if best.n_test:
         text += f"; {kind} error {best.test_error:.2f} %"
     lines = [f"{text}.", f"Time: {duration(sum(m.seconds for m in history))}."]
-    reach = len(history) // MIN_SMOOTHED  # epochs on either side that are averaged with each
-    if reach:
-        lines[-1] += f" Lines: means over {2 * reach + 1} epochs. Pale: every epoch."
     figure = new_page(title, lines, 4.6)
     upper, lower = figure.subplots(2, 1, sharex=True, height_ratios=(5, 2))
-    _draw_errors(upper, history, best, kind, reach)
+    _draw_errors(upper, history, best, kind)
     rates = [m.learning_rate for m in history]
     lower.plot([m.epoch for m in history], rates, color="black", **_line_style(len(history)))
     for axes, label in ((upper, "error (%)"), (lower, "learning rate")):
@@ -57,17 +50,8 @@ def learning_curves(history: Sequence[EpochMetrics], held_out: int = 0, title: s
     return figure
 
 
-def smoothed(values: Float64Array, reach: int) -> Float64Array:
-    """Means (n,) over `reach` values on either side of each, over fewer near the ends."""
-    place = np.arange(len(values))
-    # As many on either side: otherwise the ends would lag behind.
-    near = np.minimum(reach, np.minimum(place, len(values) - 1 - place))
-    sums = np.concatenate([[0], np.cumsum(values)])
-    return (sums[place + near + 1] - sums[place - near]) / (2 * near + 1)
-
-
 def _draw_errors(
-    axes: Axes, history: Sequence[EpochMetrics], best: EpochMetrics, kind: str, reach: int
+    axes: Axes, history: Sequence[EpochMetrics], best: EpochMetrics, kind: str
 ) -> None:
     """The curves of errors, with a circle around the lowest validation error."""
     # A run that deforms spends time on it.
@@ -81,11 +65,8 @@ def _draw_errors(
     style = _line_style(len(history))
     for name, errors, colour, dashes in curves:
         measured = np.flatnonzero(np.isfinite(errors))
-        epochs, values = measured + 1, np.array(errors)[measured]
-        if reach and len(values) == len(history):
-            axes.plot(epochs, values, color=colour, linewidth=0.6, alpha=0.3, clip_on=False)
-            values = smoothed(values, reach)
-        axes.plot(epochs, values, color=colour, linestyle=dashes, label=name, **style)
+        values = np.array(errors)[measured]
+        axes.plot(measured + 1, values, color=colour, linestyle=dashes, label=name, **style)
     circle = style | {"marker": "o", "markersize": 8, "markerfacecolor": "none"}
     axes.plot(best.epoch, best.validation_error, color=BLUE, **circle)
     axes.legend(ncols=3, fontsize=9, frameon=False, loc="lower left", bbox_to_anchor=(0, 1))

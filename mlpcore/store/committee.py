@@ -30,7 +30,6 @@ from mlpcore.network.architecture import format_hidden_layers
 from mlpcore.store.documents import read_document, write_document
 from mlpcore.store.run_folder import Run, check_output, holds_run, read_settings
 from mlpcore.training.config import TrainingConfig
-from mlpcore.training.state import TrainingState
 from mlpcore.typing import StrPath
 from mlpcore.version import __version__
 
@@ -151,9 +150,7 @@ class CommitteeFolder:
         if holds_run(folder):
             self.check_run(member)
             return Run.open(folder)
-        sizes = self.data.layer_sizes(member.config.hidden_layers)
-        state = TrainingState(member.config.new_network(sizes))
-        return Run.create(folder, member.config, data, backend, state)
+        return Run.create(folder, member.config, data, backend)
 
     def check_run(self, member: Member) -> None:
         """Raise InputError unless a member's run, which exists, has the member's settings."""

@@ -208,14 +208,7 @@ class Run(Observer):
         self._due = 0.0
 
     @classmethod
-    def create(
-        cls,
-        folder: StrPath,
-        config: TrainingConfig,
-        dataset: Dataset,
-        backend: str,
-        state: TrainingState,
-    ) -> Run:
+    def create(cls, folder: StrPath, config: TrainingConfig, dataset: Dataset, backend: str) -> Run:
         """Start a run: write the settings and the network before its first sample.
 
         `backend` is the line that describes the backend, for human readers. If anything fails,
@@ -233,7 +226,7 @@ class Run(Observer):
             for name in RUN_FILES:
                 undo.callback((folder / name).unlink, missing_ok=True)
             write_document(folder / CONFIG, document, run._lock)
-            run.save(state)
+            run.save(run.load())
             undo.pop_all()
         return run
 

@@ -66,23 +66,18 @@ DTYPES = ("float32", "float16")
 
 
 def write_network(
-    path: StrPath,
-    network: Network,
-    metadata: dict[str, str],
-    dtype: str = "float32",
-    locked: Lock | None = None,
+    path: StrPath, network: Network, metadata: dict[str, str], locked: Lock | None = None
 ) -> None:
-    """Write a network with the caller's metadata, atomically.
-
-    The type is "float32", or "float16" for half the bytes: weights are rounded to 11 bits. `locked`
-    is as for `mlpcore.files.atomic_write`. An InputError when the file cannot be written, or a
-    weight is too large for float16.
-    """
-    atomic_write(path, to_safetensors(network, metadata, dtype), locked=locked)
+    """Write a network with the caller's metadata by `mlpcore.files.atomic_write`, as float32."""
+    atomic_write(path, to_safetensors(network, metadata), locked=locked)
 
 
 def to_safetensors(network: Network, metadata: dict[str, str], dtype: str = "float32") -> bytes:
-    """The content of the file that `write_network` writes."""
+    """The content of a file of a network with the caller's metadata.
+
+    The type is "float32", or "float16" for half the bytes: weights are rounded to 11 bits. An
+    InputError when a weight is too large for that.
+    """
     check_choice("dtype", dtype, DTYPES)
     if dtype == "float16":
         network = in_float16(network)

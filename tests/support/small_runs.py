@@ -133,7 +133,7 @@ def train(config, backend, observers=(), state=None):
 def start_run(folder, config, data, backend=None):
     """A trainer that writes to a new folder, and its `Run`, which the caller closes."""
     trainer = Trainer(config, data, backend or backends.get())
-    run = Run.create(folder, config, data, trainer.backend.description, trainer.state)
+    run = Run.create(folder, config, data, trainer.backend.description)
     trainer.observers = (run,)
     return trainer, run
 
