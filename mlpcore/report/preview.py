@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from mlpcore.report.layout import mosaic, png
-from mlpcore.typing import AnyArray, Float32Array
+from mlpcore.typing import Float32Array
 
 #: The least inches from one image to the next: labels need them.
 CELL_WIDTH, CELL_HEIGHT = 0.6, 0.5
@@ -30,7 +30,7 @@ def draw(
     """The contact sheet of images (rows, columns, h, w), in [-1, 1], as a PNG file.
 
     Arrows show displacements (rows, columns - 1, 2, h, w) on all columns but the first, from where
-    a point of the original image was to where it is.
+    a point of the original image was, if that is inside the image, to where it is.
     """
     from matplotlib.figure import Figure
 
@@ -52,28 +52,16 @@ def draw(
     axes.set_title(title, loc="left", size=8, parse_math=False)
     if displacements is not None:
         axes.autoscale(False)  # arrows would add a margin
-        tails, arrows = _arrows(displacements, tops, lefts[1:])
+        step = max(1, round(max(height, width) / ARROWS))
+        y, x = np.mgrid[step // 2 : height : step, step // 2 : width : step]
+        dx, dy = np.moveaxis(displacements[..., y, x], 2, 0)  # (rows, columns, down, across)
+        inside = (x + dx >= 0) & (x + dx < width) & (y + dy >= 0) & (y + dy < height)
+        tips = lefts[1:, None, None] + x, tops[:, None, None, None] + y
+        places = [np.broadcast_to(each, inside.shape)[inside] for each in tips]
         axes.quiver(
-            *tails, *arrows, angles="xy", scale_units="xy", scale=1, units="inches", minlength=0,
-            width=0.008, headwidth=4, headlength=4, headaxislength=3.5, color=ARROW_COLOUR,
+            *places, -dx[inside], -dy[inside], pivot="tip", color=ARROW_COLOUR, angles="xy",
+            scale_units="xy", scale=1, units="inches", minlength=0, width=0.008, headwidth=4,
+            headlength=4, headaxislength=3.5,
         )  # fmt: skip
     dpi = min(DPI, MAX_PICTURE_SIDE / (max(figure.get_size_inches()) + 2))
     return png(figure, dpi=dpi, bbox_inches="tight", pad_inches=0.12)
-
-
-def _arrows(
-    displacements: Float32Array, tops: AnyArray, lefts: AnyArray
-) -> tuple[AnyArray, AnyArray]:
-    """Tails (2, n) and vectors (2, n) of the arrows on a sheet, x before y.
-
-    They end at every few pixels of an image, and begin where these were looked up, if that is
-    inside the image.
-    """
-    height, width = displacements.shape[-2:]
-    step = max(1, round(max(height, width) / ARROWS))
-    y, x = np.mgrid[step // 2 : height : step, step // 2 : width : step]
-    moved = displacements[..., y, x]  # (rows, columns, 2, arrows down, arrows across)
-    source = moved + np.stack([x, y])
-    inside = ((source >= 0) & (source < np.array([[[width]], [[height]]]))).all(axis=2)
-    corners = np.stack(np.meshgrid(lefts, tops), axis=-1)[..., None, None]
-    return tuple(np.moveaxis(each, 2, -1)[inside].T for each in (corners + source, -moved))
