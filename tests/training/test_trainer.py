@@ -62,6 +62,7 @@ def test_an_epoch_is_deformation_order_training_and_counting(kind, backend, monk
     config = make_config(epochs=2, **changes)
     source = ArraySource.of(data, config, backend, weights)
     trainer = Trainer(config, source, backend, [hook], weight_decay=decay)
+    assert trainer.run(1) and trainer.state.epoch == 1
     assert trainer.run()
     kinds = [kind for kind, _ in itertools.groupby(event[0] for event in events)]
     assert kinds == 2 * ["epoch_start", "training", "evaluating", "epoch_end"]
