@@ -32,9 +32,26 @@ def learning_curves(history: Sequence[EpochMetrics], held_out: int = 0, title: s
     lines = [f"{text}.", f"Time: {duration(sum(m.seconds for m in history))}."]
     figure = new_page(title, lines, 4.6)
     upper, lower = figure.subplots(2, 1, sharex=True, height_ratios=(5, 2))
-    _draw_errors(upper, history, best, kind)
+    # Few epochs are points, which would hide a long line; and a zero lies on the frame.
+    style: dict[str, Any] = {"marker": "o" * (len(history) <= 30), "markersize": 3}
+    style["clip_on"] = False
+    # A run that deforms spends time on it.
+    deformed = " (deformed)" * any(m.deformation_seconds for m in history)
+    validated = [m for m in history if m.validation_errors is not None]
+    curves = [
+        (f"training{deformed}", history, "training_error", GREY, ":"),
+        ("validation", validated, "validation_error", BLUE, "-"),
+        (kind, history if best.n_test else [], "test_error", RED, "--"),
+    ]
+    for name, rated, field, colour, dashes in curves:
+        if rated:
+            points = [m.epoch for m in rated], [getattr(m, field) for m in rated]
+            upper.plot(*points, color=colour, linestyle=dashes, label=name, **style)
+    circle = style | {"marker": "o", "markersize": 8, "markerfacecolor": "none"}
+    upper.plot(best.epoch, best.validation_error, color=BLUE, **circle)
+    upper.legend(ncols=3, fontsize=9, frameon=False, loc="lower left", bbox_to_anchor=(0, 1))
     rates = [m.learning_rate for m in history]
-    lower.plot([m.epoch for m in history], rates, color="black", **_line_style(len(history)))
+    lower.plot([m.epoch for m in history], rates, color="black", **style)
     for axes, label in ((upper, "error (%)"), (lower, "learning rate")):
         _log_axis(axes)
         axes.set_ylabel(label, size=9)
@@ -48,38 +65,6 @@ def learning_curves(history: Sequence[EpochMetrics], held_out: int = 0, title: s
     whole = MaxNLocator(integer=True, steps=[1, 2, 5, 10], min_n_ticks=1)
     lower.xaxis.set_major_locator(whole)
     return figure
-
-
-def _draw_errors(
-    axes: Axes, history: Sequence[EpochMetrics], best: EpochMetrics, kind: str
-) -> None:
-    """The curves of errors, with a circle around the lowest validation error."""
-    # A run that deforms spends time on it.
-    deformed = " (deformed)" * any(m.deformation_seconds for m in history)
-    curves = [
-        (f"training{deformed}", [m.training_error for m in history], GREY, ":"),
-        ("validation", [m.validation_error for m in history], BLUE, "-"),
-    ]
-    if best.n_test:
-        curves.append((kind, [m.test_error for m in history], RED, "--"))
-    style = _line_style(len(history))
-    for name, errors, colour, dashes in curves:
-        measured = np.flatnonzero(np.isfinite(errors))
-        values = np.array(errors)[measured]
-        axes.plot(measured + 1, values, color=colour, linestyle=dashes, label=name, **style)
-    circle = style | {"marker": "o", "markersize": 8, "markerfacecolor": "none"}
-    axes.plot(best.epoch, best.validation_error, color=BLUE, **circle)
-    axes.legend(ncols=3, fontsize=9, frameon=False, loc="lower left", bbox_to_anchor=(0, 1))
-
-
-def _line_style(n: int) -> dict[str, Any]:
-    """The style of a curve of n epochs: few epochs as points, which would hide a long line."""
-    return {
-        "marker": "o" if n <= 30 else "",
-        "markersize": 3,
-        "linewidth": 1.5,
-        "clip_on": False,  # a zero lies on the frame
-    }
 
 
 def _log_axis(axes: Axes) -> None:
