@@ -33,9 +33,11 @@ KERNELS = SOURCES / "kernels.cu"
 #: The environment variable that chooses GCC's AddressSanitizer; Python must preload its library.
 SANITIZE_VARIABLE = "MLPCORE_EMULATION_SANITIZE"
 
-#: Sums and products are fused only where the kernels say so.
+#: Sums and products are fused only where the kernels say so. What some distributions have longjmp
+#: check knows no fibers.
 FLAGS = ["-std=c++17", "-O2", "-march=native", "-ffp-contract=off", "-fno-math-errno", "-fPIC"]
 FLAGS += ["-shared", "-fvisibility=hidden", "-Wall", "-Wextra", "-Wno-unknown-pragmas", "-Werror"]
+FLAGS += ["-U_FORTIFY_SOURCE"]
 
 #: Whose memory AddressSanitizer watches.
 LIBC = ctypes.CDLL(None)
