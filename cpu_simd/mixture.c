@@ -1,5 +1,6 @@
 #include "mixture.h"
 
+#include <float.h>
 #include <math.h>
 
 /* The rates of the linear model fall to this at the least. */
@@ -16,9 +17,9 @@ static int shares_move(double steps)
  * anew in each step. */
 static const double MIXING_RATE = 0.5, LEAST_PROBABILITY = 1e-4, REDISTRIBUTED = 0.005;
 
-/* A network of this age, in steps, lowers its rate. It becomes younger if its share exceeds so many
- * times that of its average, or its losses of late so many times those before. */
-static const double YOUTH = 400.0, TOO_SLOW = 2.0, SUDDEN = 1.3;
+/* A network of this age, in steps, lowers its rate. It becomes younger if its mean loss of late
+ * exceeds the one before by so many standard errors, or its share so many times its average's. */
+static const double YOUTH = 400.0, SUDDEN = 2.3, TOO_SLOW = 2.0;
 
 /* The greatest eta w (1 + |x|^2) of a weight w above 1. It changes the answer to a sample x by so
  * much that the error grows: 2 / (p (1 - p)) is 8 for a softmax of two classes of probability p =
@@ -78,31 +79,31 @@ static void mix(const mlp_mixture *m, double share, const float *own, const floa
         sums[c] = (float)(share * (double)own[c] + (1.0 - share) * (double)linear[c]);
 }
 
-/* Moves the shares by the losses that the three had with the last sample. */
-static void share_anew(const mlp_mixture *m, const double *losses)
+/* Moves the shares by the losses that the three had with the last sample: of the network `loss`. */
+static void share_anew(const mlp_mixture *m, const mlp_wanted *wanted, double loss,
+                       const float *linear)
 {
+    const mlp_layer *top = top_of(m);
+    const double losses[] = {loss, mlp_judge(top, mlp_step_sums(m->average), wanted).loss,
+                             mlp_judge(top, linear, wanted).loss};
     double *shares = m->progress->shares, total = 0.0;
     for (int e = 0; e < 3; e++) total += shares[e] *= probability(m, losses[e]);
     for (int e = 0; e < 3; e++)
         shares[e] = (1.0 - REDISTRIBUTED) * shares[e] / total + REDISTRIBUTED / 3.0;
+    if (shares[0] > TOO_SLOW * shares[1]) m->progress->age *= 0.5;
 }
 
-/* Moves the means of the network's losses, its age and, if it is time, the shares. */
-static void grow_older(const mlp_mixture *m, const mlp_wanted *wanted, const float *linear,
-                       int sharing)
+/* Moves the moments of the network's losses, of which `loss` is the last, and its age. */
+static void grow_older(mlp_progress *p, double loss)
 {
-    const mlp_layer *top = top_of(m);
-    mlp_progress *p = m->progress;
-    double losses[3] = {mlp_judge(top, mlp_step_sums(m->stepper), wanted).loss};
-    p->loss += fmax(0.01, 1.0 / p->steps) * (losses[0] - p->loss);
-    p->former += fmax(0.001, 1.0 / p->steps) * (losses[0] - p->former);
-    p->age += p->loss >= p->former;
-    if (p->loss > SUDDEN * p->former) p->age *= 0.9;
-    if (!sharing) return;
-    losses[1] = mlp_judge(top, mlp_step_sums(m->average), wanted).loss;
-    losses[2] = mlp_judge(top, linear, wanted).loss;
-    share_anew(m, losses);
-    if (p->shares[0] > TOO_SLOW * p->shares[1]) p->age *= 0.5;
+    const double news = loss - p->former;
+    p->loss += fmax(0.01, 1.0 / p->steps) * (loss - p->loss);
+    p->former += fmax(0.001, 1.0 / p->steps) * news;
+    p->variance += fmax(0.001, 1.0 / p->steps) * (news * news - p->variance);
+    const double rise = p->loss - p->former; /* the error of `loss` is as that of a mean of 200 */
+    if (rise < 0.0) return;
+    p->age += 1.0;
+    if (200.0 * rise * rise > SUDDEN * SUDDEN * p->variance) p->age *= 0.9;
 }
 
 double mlp_mixture_step(const mlp_mixture *m, const float *x, const mlp_wanted *wanted, double rate,
@@ -127,7 +128,9 @@ double mlp_mixture_step(const mlp_mixture *m, const float *x, const mlp_wanted *
     const int sharing = shares_move(steps);
     mlp_average_steps(m->stepper, m->average, sharing ? &sample : NULL, m->counts, m->further,
                       fmod(steps, 16.0) == 0.0);
-    grow_older(m, wanted, linear, sharing);
+    const double own = loss / fmaxf(weight, FLT_MIN);
+    grow_older(m->progress, own);
+    if (sharing) share_anew(m, wanted, own, linear);
     learn_linear(m, x, wanted, weight, linear, deltas, deltas + top->n_out);
     return loss;
 }

@@ -13,8 +13,8 @@
  *
  * The network's rate falls with its age (Darken and Moody, 1992), by 400 / age to a tenth:
  * otherwise wrong labels move it, and its average, as much as at first. It ages while its loss does
- * not fall; its age shrinks after a drift, when its loss rises by a third or its share exceeds
- * twice that of its average, which lags.
+ * not fall; its age shrinks after a drift, when its loss rises by more than chance explains or its
+ * share exceeds twice that of its average, which lags.
  */
 #pragma once
 
@@ -25,7 +25,8 @@ typedef struct {
     double steps;     /* learnt so far */
     double loss;      /* of the network, without the weights of samples: the mean of the last 100 */
     double former;    /* and of the last 1,000 */
-    double age;       /* the steps in which the one was not less than the other */
+    double variance;  /* of the latter */
+    double age;       /* the steps in which the one mean was not less than the other */
 } mlp_progress;
 
 typedef struct {

@@ -159,7 +159,7 @@ cdef class Model:
             np.ones((n_in + 1, n_out), np.float32),
             np.zeros((n_in + 1, 1), np.float32),
             np.zeros(sum(hidden) + len(hidden) + 1, np.float32),
-            np.array(3 * [1.0 / 3.0] + 4 * [0.0]),
+            np.array(3 * [1.0 / 3.0] + 5 * [0.0]),
             np.zeros(n_out),
         ]
         self.table, self.linear, self.linear_rates, self.counts, *rest = self.arrays

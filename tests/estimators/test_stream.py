@@ -89,7 +89,7 @@ class Oracle:
         self.linear, self.squares = np.zeros((2, n_labels, n + 1))  # sums of squared gradients
         self.sums = np.zeros((3, n))  # of 1, x and x^2 for each name
         self.shares, self.steps, self.rate = np.full(3, 1 / 3), 0, rate
-        self.means, self.age, self.answers, self.limit = np.zeros(2), 0, [], 15
+        self.moments, self.age, self.answers, self.limit = np.zeros(3), 0, [], 15
 
     def inputs(self, x):
         result = np.zeros(self.linear.shape[1] - 1)
@@ -145,12 +145,15 @@ class Oracle:
             losses, (own, _, linear) = zip(*(huber(each - target) for each in outputs))
             losses = np.ravel(losses)
             curvature = abs(outputs[2] - target) < HUBER_THRESHOLD
-        self.means += np.maximum([0.01, 0.001], 1 / self.steps) * (losses[0] - self.means)
-        self.age += self.means[0] >= self.means[1]
-        self.age *= 0.9 if self.means[0] > 1.3 * self.means[1] else 1
+        news = losses[0], losses[0], (losses[0] - self.moments[1]) ** 2
+        self.moments += np.maximum([0.01, 0.001, 0.001], 1 / self.steps) * (news - self.moments)
+        late, former, variance = self.moments
+        rise = (late - former) / ((variance / 200) ** 0.5 or 1)  # in standard errors
+        self.age += rise >= 0
+        self.age *= 0.9 if rise > 2.3 else 1
         if sharing:
             if self.loss == "huber":
-                losses = losses / (2 * self.means[0] + 1e-30)
+                losses = losses / (2 * late + 1e-30)
             self.shares *= np.maximum(np.exp(-losses / 2), 1e-4)
             self.shares = 0.995 * self.shares / self.shares.sum() + 0.005 / 3
             self.age /= 2 if self.shares[0] > 2 * self.shares[1] else 1
@@ -195,7 +198,7 @@ def test_it_learns_as_a_program_in_float64(kind, settings, hidden, rate, steps):
         y = int(rng.choice(3, p=[0.7, 0.25, 0.05]))
         slopes[0] = 1 if step < 2400 else -8
         x = dict(
-            enumerate((rng.normal(size=5) + (rng.random() < 0.7) * y * slopes + means).tolist())
+            enumerate((rng.normal(size=5) + (rng.random() < 0.4) * y * slopes + means).tolist())
         )
         x[5] = 1.0
         absent = rng.random(6) < [0, 0.6, 0.1, 0.7, 0, 0.8 - 0.2 * y]
