@@ -56,8 +56,8 @@ class Map:
         return channels_last(self.map.image, image, fill)
 
     def mask(self, mask, fill):
-        plane = self.map.mask(mask[None, :, :, 0], fill, 1)
-        assert plane.flags.c_contiguous  # which the `view` of a tensor needs
+        planes = self.map.mask(np.moveaxis(mask, -1, 0), fill, 2)
+        assert planes.flags.c_contiguous  # which the `view` of a tensor needs
         return channels_last(self.map.mask, mask, fill)
 
     def points(self, points):

@@ -173,7 +173,7 @@ CALLS = [
     (numbers([None] * 9, method="fit"), "^y holds nan: expected numbers up to"),
     (deform(np.zeros((3, 10))), "^image_shape"),
     (lambda: ElasticDeformer().transform(IMAGES), "not fitted"),
-    (deform(np.zeros((0, 9, 9))), r"^X has shape \(0, 9, 9\), expected"),
+    (deform(np.zeros((0, 9, 9))), r"^X has shape \(0, 9, 9\): expected"),
     (deform(np.zeros((2, 3, 4, 5))), "channels to be 'first' or 'last'"),
     (deform(np.full((2, 9, 9), np.nan)), "^X holds NaN"),
     (deform(np.diag([1e300] + 8 * [0])[None]), "expected numbers that float32 holds"),
