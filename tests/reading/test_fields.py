@@ -8,6 +8,7 @@ import pytest
 from PIL import Image, ImageDraw, ImageFont
 from scipy import ndimage
 
+from clear_digits import NETWORK
 from mlpcore.errors import InputError
 from mlpcore.reading import Form
 from mlpcore.reading.fields import line_rows
@@ -51,7 +52,7 @@ def write_form(boxed, fields=None):
     scan(sheet(boxed)).save("sample.png")
     content = {"sample": "sample.png", "fields": fields or FIELDS[boxed]}
     Path("form.json").write_text(json.dumps(content), "utf-8-sig")  # as Windows writes it
-    return Form("form.json")
+    return Form("form.json", NETWORK)
 
 
 pytestmark = pytest.mark.usefixtures("in_folder")
@@ -114,7 +115,7 @@ def test_rows_of_a_page_without_fields():
     ],
 )
 def test_files_that_are_refused(sample, fields, message):
-    write_form(False)
+    scan(np.zeros((300, 400))).save("sample.png")
     Path("form.json").write_text(f'{{"sample": "{sample}.png", "fields": {fields}}}')
     with pytest.raises(InputError, match=message):
-        Form("form.json")
+        Form("form.json", NETWORK)

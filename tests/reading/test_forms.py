@@ -5,7 +5,7 @@ import pytest
 from PIL import Image, ImageDraw, ImageFont
 from scipy import ndimage
 
-from clear_digits import CLEAR, NETWORK
+from clear_digits import CLEAR
 from mlpcore.data.ink import reduced
 from mlpcore.errors import InputError
 from mlpcore.reading.lattice import find_lattices
@@ -73,7 +73,7 @@ def test_pages_as_they_come(kind, layout):
     ink, centres = form(CLEAR * 6, 10, np.random.default_rng(1), box=(80, 64), **layout)
     broken, note = BROKEN[kind]
     image, centres = broken(scan(ink), centres)
-    found = read(image, NETWORK)
+    found = read(image)
     check_places(found, centres, 10)
     right = [each.answer for each in found.digits] == list(range(10)) * 6
     assert np.mean(right) > 0.9
@@ -90,7 +90,7 @@ def test_a_dark_border(width, dark):
     )
     digits = number(CLEAR[:4], np.random.default_rng(0), angle=0)
     bordered = np.pad(lit(scan(digits)), width, constant_values=dark)
-    assert read(bordered, NETWORK).text.replace("?", "") == "0123"
+    assert read(bordered).text.replace("?", "") == "0123"
 
 
 @pytest.mark.parametrize("width", [3, 8])
@@ -98,7 +98,7 @@ def test_a_dark_border_of_a_strip(width):
     digits = np.tile(number(CLEAR[:4], np.random.default_rng(0), angle=0), 2)
     middle = len(digits) // 2
     strip = lit(scan(digits[middle - 35 : middle + 35]))
-    found = read(np.pad(strip, width, constant_values=0), NETWORK)
+    found = read(np.pad(strip, width, constant_values=0))
     assert found.text.replace("?", "").replace(" ", "") == "01230123"
 
 
@@ -144,7 +144,7 @@ def test_boxes_without_straight_corners(kind, scale):
     for digit, (x, y) in zip(CLEAR * 4, centres.astype(int)):
         strokes = written(digit, 26 * scale)
         put(ink, strokes, x - strokes.shape[1] // 2, y - strokes.shape[0] // 2)
-    found = read(scan(ink), NETWORK)
+    found = read(scan(ink))
     check_places(found, centres, 10, within=5 * scale)
     assert np.mean([each.answer for each in found.digits] == np.tile(range(10), 4)) > 0.9
 
@@ -172,7 +172,7 @@ def test_letters_among_digits_are_in_doubt():
         ImageDraw.Draw(image).text((40, 40), each, 255, ImageFont.load_default(44), "mm")
         letters.append(np.asarray(image))
     ink, centres = form([*letters, *CLEAR, *CLEAR[:2]], 6, np.random.default_rng(0), (70, 60))
-    cells = in_cells(read(on_paper(ink, np.random.default_rng(0)), NETWORK), centres, (35, 30))
+    cells = in_cells(read(on_paper(ink, np.random.default_rng(0))), centres, (35, 30))
     doubts = [any(each.in_doubt for each in cell) for cell in cells]
     assert np.mean(doubts[:12]) > 0.9 and not any(doubts[12:])
 
@@ -215,7 +215,7 @@ def test_numbers_in_small_boxes_leave_one_digit_in_each_large_one():
             put(small, written(digit, 18), left, y - 9)
     large, centres = form(CLEAR, 5, rng, box=(100, 100))
     small = np.pad(small, ((0, len(large) - len(small)), (0, 0)))
-    found = read(scan(np.concatenate([small, large], axis=1)), NETWORK)
+    found = read(scan(np.concatenate([small, large], axis=1)))
     cells = in_cells(found, centres + np.array([small.shape[1], 0]), (45, 45))
     assert [[each.answer for each in cell] for cell in cells] == [[k] for k in range(10)]
 
@@ -258,7 +258,7 @@ def test_digits_higher_than_their_boxes():
         strokes = written(CLEAR[digit], 105)
         put(ink, strokes, x - strokes.shape[1] // 2, y - strokes.shape[0] // 2)
     ink, centres = turned(ink, centres, 0.4, 0)
-    found = read(scan(ink), NETWORK)
+    found = read(scan(ink))
     check_places(found, centres, 10, within=20)
     wrong = [each for each, digit in zip(found.digits, wanted) if each.answer != digit]
     assert len(wrong) < 20 and all(each.in_doubt for each in wrong)
@@ -269,7 +269,7 @@ def test_small_boxes_beside_larger_ones(side):
     """Boxes to tick, each alone, in lines with a strip of larger ones."""
     small, _ = form([None] * 24, 3, np.random.default_rng(0), (side, side), (70 - side, 60 - side))
     large, _ = form(CLEAR[:4] * 8, 4, np.random.default_rng(1), (44, 44), (0, 16))
-    found = read(scan(np.concatenate([small, large[: len(small)]], axis=1)), NETWORK)
+    found = read(scan(np.concatenate([small, large[: len(small)]], axis=1)))
     assert found.text.replace("?", "") == "\n".join(["_ _ _ 0123"] * 8)
 
 
@@ -280,7 +280,7 @@ def test_dashes_do_not_turn_a_page(quarters):
         ink, centres = form(CLEAR * 2 + [None] * 60, 8, np.random.default_rng(1), (width, 50))
         for x, y in centres[20:].astype(int):
             ink[y - 2 : y + 2, x - 16 : x + 16] = 1
-        found = read(np.rot90(scan(ink), quarters), NETWORK)
+        found = read(np.rot90(scan(ink), quarters))
         assert len(found.notes) == (quarters > 0)
         answers = [str(each.answer) for each in found.digits]
         assert answers == [*"0123456789" * 2, *"-" * 60]
@@ -333,7 +333,7 @@ def test_pale_print_in_empty_boxes_is_in_doubt():
     print_ -= lines
     print_[: len(ink) - 60] = 0
     sheet = np.maximum(np.pad(ink, ((0, len(lines) - len(ink)), (0, 0))), lines)
-    found = read(scan(np.maximum(sheet, 0.22 * print_)), NETWORK).digits
+    found = read(scan(np.maximum(sheet, 0.22 * print_))).digits
     assert [each.in_doubt for each in found] == [each.box[3] > len(ink) - 50 for each in found]
     assert len(found) >= 60
 
@@ -348,7 +348,7 @@ def test_lines_paler_than_ink(depth, layout):
     ]
     (ink, centres), (lines, _) = inks
     image, centres = turned(225 - np.where(lines > 0, depth, 175 * ink), centres, 0.7)
-    found = read(noisy(image, np.random.default_rng(2), 3), NETWORK)
+    found = read(noisy(image, np.random.default_rng(2), 3))
     check_places(found, centres, 10)
     assert [each.answer for each in found.digits] == list(range(10)) * 6
 
@@ -361,7 +361,7 @@ def test_a_broad_pen_paler_than_lines(pen):
         for digits in (CLEAR * 4, [None] * 40)
     )
     image = np.minimum(245 - (245 - pen) * ink, 245 - 225 * lines)
-    found = read(noisy(image, np.random.default_rng(2), 3), NETWORK)
+    found = read(noisy(image, np.random.default_rng(2), 3))
     assert [each.answer for each in found.digits] == list(range(10)) * 4
 
 
@@ -378,7 +378,7 @@ def test_shaded_rows_and_white_boxes_on_tinted_paper(shade, is_paper, scale, ang
     if is_paper:
         ink -= form([None] * 40, 10, np.random.default_rng(1), **layout)[0]
     image, centres = turned(image + (40 - image) * ink, centres, angle, shade)
-    found = read(noisy(image, np.random.default_rng(2), 3), NETWORK)
+    found = read(noisy(image, np.random.default_rng(2), 3))
     check_places(found, centres, 10)
     assert [each.answer for each in found.digits] == list(range(10)) * 4
 
@@ -398,7 +398,7 @@ def test_groups_of_boxes_have_no_boxes_between_them(line, height, longest, lean)
             put(sheet, boxes, left, row * height)
             left += 50 * n + 27
     sheet = ndimage.affine_transform(sheet, [[1, 0], [-lean, 1]], order=1)
-    found = read(scan(sheet), NETWORK).text.replace("?", "")
+    found = read(scan(sheet)).text.replace("?", "")
     words = [" ".join("0123456789"[:n] for n in lengths) for lengths in groups]
     assert found == "\n".join(words)
 
@@ -415,7 +415,7 @@ def test_frames_around_small_and_large_boxes():
                 row[:, k * side : k * side + line] = 20
         frame = card[:213, :583]
         frame[:3] = frame[-3:] = frame[:, :3] = frame[:, -3:] = 20
-    assert len(read(page, NETWORK).digits) == 6 * 9
+    assert len(read(page).digits) == 6 * 9
 
 
 def test_a_dark_head_around_a_box_is_no_writing_across_a_form():
@@ -445,8 +445,8 @@ def test_ticks_on_a_base_line_part_digits(tick, scale):
     plain, ticked = np.zeros((2, 300, 800))
     comb(plain, CLEAR, 60, 152, 0, 0)
     comb(ticked, CLEAR, 60, 152, tick, tick)
-    plain = read(scan(plain), NETWORK)
-    found = read(np.asarray(reduced(as_bytes(scan(ticked)), round(800 * scale))), NETWORK)
+    plain = read(scan(plain))
+    found = read(np.asarray(reduced(as_bytes(scan(ticked)), round(800 * scale))))
     assert found.boxed and not plain.boxed
     assert [each.answer for each in found.digits] == [each.answer for each in plain.digits]
     assert [each.answer for each in found.digits] == list(range(10))
@@ -458,7 +458,7 @@ def test_ticks_that_cross_their_line_part_no_digits():
     comb(sheet, CLEAR, 60, 152, 0.5, 0.5)
     for x in range(60, 701, 64):
         sheet[152:184, x : x + 3] = 1
-    assert not read(scan(sheet), NETWORK).boxed
+    assert not read(scan(sheet)).boxed
 
 
 @pytest.mark.parametrize("ends", [0, 0.3, 1.1])
@@ -472,6 +472,6 @@ def test_short_combs_alone_and_beside_boxes(ends, boxes):
     comb(sheet, CLEAR[7:9], 1200, 300, 0.3, 0.3)
     sheet[500:503, 300:900] = 1  # an underlined word
     sheet[440:500, [*range(320, 325), *range(347, 352), *range(440, 445), *range(530, 535)]] = 1
-    found = read(scan(sheet), NETWORK)
+    found = read(scan(sheet))
     lines = [[each.answer for each in line] for line in found.lines]
     assert lines == [list(range(9)), list(range(4, 4 + boxes))][: 1 + (boxes > 0)]

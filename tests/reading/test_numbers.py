@@ -5,7 +5,7 @@ import pytest
 from PIL import Image, ImageDraw, ImageFont
 from scipy import ndimage
 
-from clear_digits import CLEAR, NETWORK
+from clear_digits import CLEAR
 from mlpcore.data.ink import page_ink, without_lines
 from mlpcore.errors import InputError
 from mlpcore.reading import answers
@@ -20,7 +20,7 @@ def test_numbers_in_any_light_on_any_paper():
     for _ in range(15):
         chosen = rng.integers(0, 10, rng.integers(2, 9)).tolist()
         ink = number([CLEAR[k] for k in chosen], rng, int(rng.integers(30, 90)), slant=0.15)
-        found = [each.answer for each in read(photographed(ink, rng), NETWORK).digits]
+        found = [each.answer for each in read(photographed(ink, rng)).digits]
         same = len(found) == len(chosen)
         whole += same
         right += [same and found[k] == digit for k, digit in enumerate(chosen)]
@@ -38,7 +38,7 @@ def test_digits_that_touch_are_cut():
             put(sheet, other, 60 + left.shape[1] - overlap, 60)
             if ndimage.label(sheet > 0.4)[1] == 1:
                 break
-        found = read(on_paper(sheet, np.random.default_rng(0)), NETWORK).digits
+        found = read(on_paper(sheet, np.random.default_rng(0))).digits
         if [each.answer for each in found] == list(pair):
             first, second = (each.box for each in found)
             right += abs(first[0] - 60) < 10 and abs(first[2] - second[0]) < max(overlap, 10)
@@ -51,7 +51,7 @@ def test_amounts_on_cheques():
     for _ in range(10):
         chosen = rng.integers(0, 10, 4).tolist()
         ink = number([CLEAR[k] for k in chosen], rng, 40, (0.1, 0.3), slant=0.1, angle=1)
-        right += [each.answer for each in read(on_cheque(ink, rng), NETWORK).digits] == chosen
+        right += [each.answer for each in read(on_cheque(ink, rng)).digits] == chosen
     assert right >= 9
 
 
@@ -67,7 +67,7 @@ def test_lines_and_numbers_in_order(angle, inverted):
                 put(sheet, ink, left, 60 + 110 * row)
                 left += ink.shape[1] + 14
     image = on_paper(rotated(sheet, angle), np.random.default_rng(0))
-    found = read(255 - image if inverted else image, NETWORK)
+    found = read(255 - image if inverted else image)
     assert found.text.replace("?", "") == "1905 36\n27 618\n4 784" and not found.boxed
 
 
@@ -87,7 +87,7 @@ def test_signs_points_and_commas(text):
             ink = written(CLEAR[int(each)], 60)
             put(sheet, ink, left, 60)
             left += ink.shape[1] + 10
-    found = read(on_paper(sheet, np.random.default_rng(0)), NETWORK)
+    found = read(on_paper(sheet, np.random.default_rng(0)))
     assert found.text.replace("?", "") == text
     assert not any(each.in_doubt for each in found.digits if each.answer in MARKS)
 
@@ -98,9 +98,9 @@ def test_unknown_ink_puts_its_neighbour_in_doubt(left, top, side):
     sheet = np.zeros((200, 400))
     for k in (0, 1):
         put(sheet, written(CLEAR[k], 60), 60 + 100 * k, 60)
-    sure = read(on_paper(sheet, np.random.default_rng(0)), NETWORK).digits
+    sure = read(on_paper(sheet, np.random.default_rng(0))).digits
     put(sheet, np.ones((side, side)), left, top)
-    found = read(on_paper(sheet, np.random.default_rng(0)), NETWORK).digits
+    found = read(on_paper(sheet, np.random.default_rng(0))).digits
     assert [each.answer for each in found] == [0, 1]
     assert [each.in_doubt for each in sure].count(True) < [each.in_doubt for each in found].count(
         True
@@ -111,7 +111,7 @@ def test_unknown_ink_puts_its_neighbour_in_doubt(left, top, side):
 def test_half_a_digit_is_in_doubt(which, part):
     sheet = np.zeros((120, 120))
     put(sheet, written(CLEAR[which], 60)[part], 35, 30)
-    [found] = read(on_paper(sheet, np.random.default_rng(0)), NETWORK).digits
+    [found] = read(on_paper(sheet, np.random.default_rng(0))).digits
     assert found.in_doubt
 
 
@@ -120,7 +120,7 @@ def test_print_is_in_doubt():
     text = "Fill in the form with a pen\nand return the signed copy to\nthe office of your district"
     font = ImageFont.load_default(40)
     ImageDraw.Draw(image).multiline_text((40, 40), text, 20, font)
-    found = read(np.asarray(image, float), NETWORK)
+    found = read(np.asarray(image, float))
     assert len(found.digits) > 40 and all(each.in_doubt for each in found.digits)
 
 
@@ -151,7 +151,7 @@ def test_pieces_that_broke_off_are_no_marks():
         put(sheet, written(CLEAR[digit], 60), 60 + 80 * k, 60)
     end = 140 + written(CLEAR[2], 60).shape[1] - 10
     sheet[95:, end - 3 : end] = 0
-    assert read(on_paper(sheet, np.random.default_rng(0)), NETWORK).text == "12?4"
+    assert read(on_paper(sheet, np.random.default_rng(0))).text == "12?4"
 
 
 def test_ways_to_part_a_number_are_no_more_digits():
@@ -168,7 +168,7 @@ def test_digits_on_a_ruled_line_are_no_comb():
     for k, digit in enumerate((0, 9, 8, 4)):
         put(sheet, written(CLEAR[digit], 60), 120 + 70 * k, 50)
     sheet[104:106] = 1
-    assert not read(on_paper(sheet, np.random.default_rng(0)), NETWORK).boxed
+    assert not read(on_paper(sheet, np.random.default_rng(0))).boxed
 
 
 def test_a_pen_paler_than_printed_lines():
@@ -177,7 +177,7 @@ def test_a_pen_paler_than_printed_lines():
         put(ink, written(digit, 45), 120 + k % 3 * 150, 50 + k // 3 * 120)
         lines[110 + k // 3 * 120 :][:4] = 1
     image = np.minimum(245 - 65 * ink, 245 - 225 * lines)
-    found = read(noisy(image, np.random.default_rng(0), 3), NETWORK)
+    found = read(noisy(image, np.random.default_rng(0), 3))
     assert found.text.replace("?", "").replace(" ", "") == "012\n345\n678"
 
 
@@ -196,5 +196,5 @@ def test_a_frame_around_a_number_is_no_ink(begin, share):
     upright = np.repeat(rng.random(8) < share, 9)[:, None]
     for side in (left, begin) if begin else (left,):
         sheet[38:110, side : side + 3] = np.maximum(sheet[38:110, side : side + 3], upright)
-    found = read(on_paper(sheet, rng), NETWORK)
+    found = read(on_paper(sheet, rng))
     assert found.text.replace("?", "") == "7140741"

@@ -17,6 +17,7 @@ from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 
+import numpy as np
 import pytest
 
 from mlpcore import backends
@@ -38,11 +39,6 @@ SANITIZE_VARIABLE = "MLPCORE_EMULATION_SANITIZE"
 FLAGS = ["-std=c++17", "-O2", "-march=native", "-ffp-contract=off", "-fno-math-errno", "-fPIC"]
 FLAGS += ["-shared", "-fvisibility=hidden", "-Wall", "-Wextra", "-Wno-unknown-pragmas", "-Werror"]
 FLAGS += ["-U_FORTIFY_SOURCE"]
-
-#: Whose memory AddressSanitizer watches.
-LIBC = ctypes.CDLL(None)
-LIBC.malloc.restype = ctypes.c_void_p
-LIBC.malloc.argtypes = [ctypes.c_size_t]
 
 #: Limits for resident training that let many blocks and threads run in little time.
 LIMITS = DeviceLimits(6, shared_bytes=48 << 10, registers=64 * 64, threads=(32, 64))
@@ -103,20 +99,18 @@ def build(source, files=None):
 
 
 class _EmulatedMemory:
-    """Memory of exactly so many bytes, NaN at first."""
+    """Memory of exactly so many bytes, NaN at first, which AddressSanitizer watches."""
 
     def __init__(self, driver, n_bytes):
-        self._driver, self._n_bytes = driver, n_bytes
-        self.address = LIBC.malloc(n_bytes)
-        ctypes.memset(self.address, 0xFF, n_bytes)
+        self._driver, self._bytes = driver, np.full(n_bytes, 255, np.uint8)
+        self.address = self._bytes.ctypes.data
         driver.free -= n_bytes
 
     def __int__(self):
         return self.address
 
     def __del__(self):
-        LIBC.free(ctypes.c_void_p(self.address))
-        self._driver.free += self._n_bytes
+        self._driver.free += self._bytes.size
 
 
 class EmulatedDriver:

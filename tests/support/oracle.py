@@ -234,7 +234,8 @@ def check_training(reference, problem, *engines):
     by all engines: these are backends, and steppers as `StepperEngine`."""
     if not all(engine.can_weight for engine in engines):
         loss = "squared" if problem.loss in OF_TARGETS else problem.loss
-        problem = problem._replace(loss=loss, weight_decay=0.0, weights=None)
+        less = {"weight_decay": 0.0, "weights": None, "n": min(problem.n, 64)}
+        problem = problem._replace(loss=loss, **less)
     (images, labels, order), rates, more, expected, wanted, outputs = solved(reference, problem)
     greatest = problem.rate / rates[0]
     start, results, n = problem.network(), [], 2 * problem.n

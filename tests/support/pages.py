@@ -5,6 +5,7 @@ from PIL import Image
 from scipy import ndimage
 
 import mlpcore
+from clear_digits import NETWORK
 from mlpcore.data.ink import reduced
 from pictures import as_bytes, compressed, lit, noisy, ruled, shadowed, vignetted
 
@@ -19,8 +20,9 @@ def written(digit, height):
     return np.clip(2.5 * (ink - 0.5) + 0.5, 0, 1)  # strokes stay sharp when they grow
 
 
-def read(image, *networks, **options):
-    return mlpcore.read(Image.fromarray(as_bytes(image)), *networks, **options)
+def read(image, **options):
+    """By one thread: more would wait for each other where tests share the cores."""
+    return mlpcore.read(Image.fromarray(as_bytes(image)), NETWORK, **options)
 
 
 def put(sheet, ink, left, top):
