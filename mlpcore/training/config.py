@@ -290,9 +290,5 @@ class TrainingConfig(Record, frozen=True):
 
     def agrees_with(self, other: TrainingConfig, epoch: int) -> bool:
         """Whether both give the same weights in all epochs before this one."""
-        ours, theirs = (
-            structs.asdict(each)
-            | {"epochs": 0, "learning_rate_end": None, "earlier": each.schedules_until(epoch)}
-            for each in (self, other)
-        )
-        return ours == theirs
+        epochs = max(self.epochs, other.epochs, epoch)
+        return self.with_epochs(epochs, epoch) == other.with_epochs(epochs, epoch)
