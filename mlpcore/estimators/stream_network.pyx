@@ -38,7 +38,6 @@ cdef double GREATEST = 5.0
 #: A target so many deviations from the mean may be wrong.
 cdef double FAR = 15.0
 
-
 #: A feature that is often missing is not centred unless its mean squared is so many variances.
 cdef double FAR_FROM_ZERO = 100.0
 

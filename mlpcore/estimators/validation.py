@@ -252,9 +252,7 @@ def sound(name: str, matrix: Any) -> Any:
 
 def canonical(X: Any) -> Any:
     """A sparse matrix with ascending indices, each once, in each row; an array itself."""
-    if not issparse(X):
-        return X
-    if X.has_canonical_format:
+    if not issparse(X) or X.has_canonical_format:
         return X
     X = X.copy()  # the matrix may be the caller's
     X.sum_duplicates()
