@@ -48,7 +48,7 @@ def parse(argv: Sequence[str]) -> train.Options:
     add = parser.add_argument
     members = "members of each architecture (1)"
     add("--members", type=whole_number, default=1, metavar="K", help=members)
-    out = "folder of the committee: new, or of a stopped one to resume"
+    out = "a new folder, or that of a stopped committee to resume"
     add("--out", required=True, metavar="DIR", help=out)
     cluster = parser.add_mutually_exclusive_group()
     workers = "train on N processes of this machine at once, with Dask"

@@ -19,9 +19,9 @@ from mlpcore.terminal import say
 TEXT = """\
 Writes a trained network for other programs. The ONNX file takes pixels as they
 were in the training data, scales them, and returns an output for each class.
-The page needs no server: draw a digit in a browser, and see the answer. In
-both, several networks, or a committee, answer with their mean. If you name
-none, the pretrained network is written."""
+The page needs no server: draw a digit in a browser, and see the answer.
+Several networks, or a committee, answer with the mean of their outputs. If you
+name none, the pretrained network is written."""
 
 
 def parse(argv: Sequence[str]) -> argparse.Namespace:
