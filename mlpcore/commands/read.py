@@ -35,7 +35,8 @@ Prints the digits of pages, line by line. If a page has boxes, in a grid, a
 table or a row, only these are read. A ? follows an answer in doubt, and
 _ stands for an empty box. Pages with boxes may have 75 to 600 dpi and any
 rotation; others need 150 dpi, and at most seven degrees of rotation. Several
-networks answer with the mean of their outputs. Without any, the pretrained network answers: net1, trained on MNIST."""
+networks answer with the mean of their outputs. Without any, the pretrained
+network answers: net1, trained on MNIST."""
 
 
 def parse(argv: Sequence[str]) -> argparse.Namespace:

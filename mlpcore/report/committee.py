@@ -11,7 +11,7 @@ from mlpcore.errors import printable_lines, shown
 from mlpcore.evaluation.committee import compare, shared_errors
 from mlpcore.evaluation.evaluation import Evaluation
 from mlpcore.report.figures import draw_matrix, evaluation_figures
-from mlpcore.report.layout import BLUE, GREY, LIGHT, RED, new_page
+from mlpcore.report.layout import BLUE, GREY, LIGHT, RED, new_page, text_width
 from mlpcore.report.results import figure_section, setting_lines
 from mlpcore.report.tables import NONE, Rows, escape, kind_of_test, markdown_table
 from mlpcore.store.committee import CommitteeFolder
@@ -109,7 +109,9 @@ def members_figure(judged: JudgedCommittee) -> Figure:
     """The errors of the members and of the committee, with their intervals."""
     kind, mean, n = judged.kind, judged.mean_rate(judged.tests), len(judged.names)
     lines = [f"Dots: {kind} errors. Bars: 95 % intervals. Line: mean of the members, {mean:.3f} %."]
-    figure = new_page(judged.title, lines, 0.24 * n + 0.8)
+    names = judged.names
+    height, left = 0.24 * n + 0.8, text_width(names, 8)
+    figure = new_page(judged.title, lines, height, left, bottom=0.5)
     axes = figure.subplots()
     for y, each in enumerate(judged.tests):
         colour = BLUE if y < n - 1 else RED
@@ -117,7 +119,7 @@ def members_figure(judged: JudgedCommittee) -> Figure:
         axes.plot(each.error_rate, y, "o", color=colour, markersize=5)
     axes.axvline(mean, color=GREY, linewidth=0.8)
     axes.set(ylim=(n - 0.5, -0.5), xlim=(0, None))
-    axes.set_yticks(range(n), judged.names)
+    axes.set_yticks(range(n), names, parse_math=False)
     axes.set_xlabel(f"{kind} error (%)", size=9)
     axes.tick_params(labelsize=8)
     axes.grid(color=LIGHT, axis="x")
@@ -133,8 +135,8 @@ def agreement(judged: JudgedCommittee) -> Figure:
         "The darker, the larger the share of the errors of the member of the row.",
     ]
     names = judged.names[:-1]
-    side = min(0.9 * len(shared), 5.0)
-    figure = new_page(judged.title, lines, side + 1)
+    width, side = text_width(names, 8), min(0.9 * len(shared), 5.0)
+    figure = new_page(judged.title, lines, side + width + 0.2, width, bottom=width + 0.2)
     axes = figure.subplots()
     share = shared / np.maximum(1, shared.diagonal())[:, None]
     draw_matrix(axes, share, shared, names, side)

@@ -30,7 +30,7 @@ def learning_curves(history: Sequence[EpochMetrics], held_out: int = 0, title: s
     if best.n_test:
         text += f"; {kind} error {best.test_error:.2f} %"
     lines = [f"{text}.", f"Time: {duration(sum(m.seconds for m in history))}."]
-    figure = new_page(title, lines, 4.6)
+    figure = new_page(title, lines, 4.6, left=0.75, top=0.3, bottom=0.5)
     upper, lower = figure.subplots(2, 1, sharex=True, height_ratios=(5, 2))
     # Few epochs are points, which would hide a long line; and a zero lies on the frame.
     style: dict[str, Any] = {"marker": "o" * (len(history) <= 30), "markersize": 3}
@@ -55,10 +55,10 @@ def learning_curves(history: Sequence[EpochMetrics], held_out: int = 0, title: s
     for axes, label in ((upper, "error (%)"), (lower, "learning rate")):
         _log_axis(axes)
         axes.set_ylabel(label, size=9)
+        axes.yaxis.set_label_coords(-0.1, 0.5)
         axes.tick_params(labelsize=9)
         axes.grid(color=LIGHT)
         axes.spines[["top", "right"]].set_visible(False)
-    figure.align_ylabels()
     lower.set_xlabel(f"epoch of {best.n_train:,} images", size=9)
     margin = 0.02 * (len(history) - 1) or 0.5
     lower.set_xlim(max(0.5, 1 - margin), len(history) + margin)

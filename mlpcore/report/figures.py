@@ -4,7 +4,6 @@ Each function returns a new Matplotlib figure; `write_figures` writes figures as
 first line of each names the network and the data, where these are given.
 """
 
-import functools
 import math
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
@@ -16,7 +15,19 @@ from mlpcore.evaluation.evaluation import Evaluation
 from mlpcore.files import atomic_write, check_no_link, make_folder
 from mlpcore.network import Network
 from mlpcore.report.curves import learning_curves
-from mlpcore.report.layout import GREY, LIGHT, MAX_TILES, RED, new_page, png, tiled_page, title_of
+from mlpcore.report.layout import (
+    GREY,
+    LIGHT,
+    MARGIN,
+    RED,
+    WIDTH,
+    Tiles,
+    new_page,
+    png,
+    text_width,
+    title_of,
+    write,
+)
 from mlpcore.report.results import describe_error, describe_second
 from mlpcore.store.trained import TrainedNetwork
 from mlpcore.training.state import EpochMetrics
@@ -34,27 +45,26 @@ def misclassified(images: AnyArray | Images, evaluation: Evaluation, title: str 
     `layout.title_of` a network and its data.
     """
     wrong = evaluation.misclassified
-    n = min(len(wrong), MAX_TILES)
+    tiles = Tiles(images.shape[1:], above=0.15, below=0.18)
+    n = min(len(wrong), tiles.capacity)
     lines = [f"Misclassified: {describe_error(evaluation)}."]
+    if n:
+        lines.append("Above: label. Below: first guess (left) and second guess, bold if right.")
+        lines.append(describe_second(evaluation))
+        if n < len(wrong):
+            lines[-1] += f" Shown are the first {n} of {len(wrong):,} misclassified."
+    figure = new_page(title, lines, tiles.height(n))
     if not n:
-        figure = new_page(title, lines, 0.1)
-        figure.subplots().axis("off")
         return figure
-    lines.append("Above: label. Below: first guess (left) and second guess, bold if right.")
-    lines.append(describe_second(evaluation))
-    if n < len(wrong):
-        lines[-1] += f" Shown are the first {n} of {len(wrong):,} misclassified."
-    shown = images[wrong.indices[:n]]
-    figure, image, corners = tiled_page(title, lines, shown, "gray_r", line=0.15)
-    line, (height, width) = corners[0, 1], shown.shape[1:]
-    right = max(width, 3 * line)
-    write = functools.partial(image.axes.text, size=7, va="center")
-    for (x, y), label, (first, second) in zip(corners - 0.5, wrong.labels, wrong.guesses):
-        below = y + height + line / 2
-        write(x + right / 2, y - line / 2, label, ha="center")
-        write(x, below, first, color=RED)
-        weight = "bold" if second == label else "normal"
-        write(x + right, below, second, ha="right", weight=weight)
+    axes = figure.subplots()
+    _, corners = tiles.draw(axes, images[wrong.indices[:n]], "gray_r")
+    right, below = tiles.text_width, images.shape[1] + tiles.pad
+    labels, (first, second) = wrong.labels[:n], wrong.guesses[:n].T
+    write(axes, corners + np.array([right / 2, -tiles.pad]) - 0.5, labels, 7, (0.5, 0))
+    write(axes, corners + np.array([0, below]) - 0.5, first, 7, (0, 1), RED)
+    places = corners + np.array([right, below]) - 0.5
+    for weight, shown in (("bold", second == labels), ("normal", second != labels)):
+        write(axes, places[shown], second[shown], 7, (1, 1), weight=weight)
     return figure
 
 
@@ -66,7 +76,8 @@ def first_layer(network: Network, image_shape: tuple[int, int], title: str = "")
     """
     weights = network.weights[0]
     squares = np.einsum("ij,ij->i", weights, weights, dtype=np.float64)
-    shown = np.argsort(-squares, kind="stable")[:MAX_TILES]
+    tiles = Tiles(image_shape, below=0.08)
+    shown = np.argsort(-squares, kind="stable")[: tiles.capacity]
     # If the scale included the very largest weights, all others would be pale.
     limit = float(np.quantile(np.abs(weights[shown]), 0.999)) or 1.0
     total = len(weights)
@@ -75,9 +86,13 @@ def first_layer(network: Network, image_shape: tuple[int, int], title: str = "")
         f"Weights of the first layer's neurons: {which}, by decreasing norm.",
         "The scale ends where 0.1 % of these weights are beyond it.",
     )
+    height = tiles.height(len(shown)) + 0.5
+    figure = new_page(title, lines, height, bottom=0.5)
+    axes = figure.subplots()
     images = np.clip(weights[shown], -limit, limit) / np.float32(limit)
-    figure, image, _ = tiled_page(title, lines, images.reshape(-1, *image_shape), "RdBu_r")
-    bar = figure.colorbar(image, location="bottom", anchor=(0, 1), shrink=0.25, aspect=30)
+    image, _ = tiles.draw(axes, images.reshape(-1, *image_shape), "RdBu_r")
+    place = figure.add_axes((MARGIN / WIDTH, 0.3 / height, 0.23, 0.08 / height))
+    bar = figure.colorbar(image, place, orientation="horizontal")
     bar.set_ticks([-1, 0, 1], labels=[f"{value:.2g}" for value in (-limit, 0, limit)])
     bar.ax.tick_params(labelsize=7)
     return figure
@@ -96,7 +111,7 @@ def confusion(evaluation: Evaluation, title: str = "") -> Figure:
     side = min(0.5 * n, 5.0)
     names = list(map(str, range(n)))
     totals = [f"{n_wrong:,} of {n:,}" for n_wrong, n in zip(errors.sum(axis=1), matrix.sum(axis=1))]
-    figure = new_page(title, lines, side + 0.5)
+    figure = new_page(title, lines, side + 0.7, 0.5, text_width(totals, 7), 0.5)
     axes = figure.subplots()
     draw_matrix(axes, errors / most, matrix if n <= MAX_NUMBERED else None, names, side)
     axes.set_xlabel("first guess", size=9)
@@ -127,12 +142,12 @@ def draw_matrix(
     axes.set_anchor("NW")
     if numbers is not None:
         size = min(9.0, 60 * side / n / (0.7 * max(2, len(f"{numbers.max()}"))))
-        for y, x in np.argwhere(numbers):
-            axes.text(x, y, numbers[y, x], size=size, ha="center", va="center")
+        places = np.argwhere(numbers)
+        write(axes, places[:, ::-1], numbers[tuple(places.T)], size)
     named = range(0, n, max(1, math.ceil(0.25 * n / side)))
     shown = [names[place] for place in named]
-    axes.set_xticks(named, shown)
-    axes.set_yticks(named, shown)
+    axes.set_xticks(named, shown, parse_math=False)
+    axes.set_yticks(named, shown, parse_math=False)
     axes.tick_params(length=0, labelsize=8)
     axes.spines[:].set_color(GREY)
 
