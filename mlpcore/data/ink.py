@@ -315,6 +315,13 @@ class Components(NamedTuple):
         chosen[list(numbers)] = True
         return chosen[self.labels]
 
+    def elongation(self, number: int) -> float:
+        """How many times a component is as long as broad, by the deviations of its pixels."""
+        places = np.argwhere(self.labels[self.boxes[number].slices] == number)
+        spread = np.cov(places, rowvar=False, bias=True) + np.eye(2) / 12  # of a pixel
+        broad, long = np.sqrt(np.linalg.eigvalsh(spread))
+        return float(long / broad)
+
 
 def find_components(dark: UInt8Array) -> Components:
     """The components of what is not 0 in an image (h, w); pixels touch at edges or corners."""

@@ -10,7 +10,7 @@ from mlpcore.data.digit import pieces_inside, side_by_side, to_glyph
 from mlpcore.data.ink import Box, Components, Ink, stroke_level
 from mlpcore.reading.boxes import in_lines
 from mlpcore.reading.lattice import Cell
-from mlpcore.reading.numbers import SPECK, number_fields
+from mlpcore.reading.numbers import number_fields
 from mlpcore.reading.segmentation import (
     UNKNOWN,
     Field,
@@ -23,6 +23,9 @@ from mlpcore.reading.segmentation import (
 #: Pixels that the inside of a box loses at each side, where a line's edge may be. Ink that stays
 #: within the share of a side of the box is the line, or the neighbour's.
 MARGIN, RIM = 1, 0.1
+
+#: Shares of the square of the usual height: less ink is dust, and a point with less is in doubt.
+DUST, POINT = 0.002, 0.003
 
 #: Shares of a box's height: smaller ink is dirt, and smaller ink than the second is no digit.
 DIRT, MIN_DIGIT = 0.1, 0.15
@@ -70,6 +73,12 @@ class _Content(NamedTuple):
         return reduce(Box.union, [self.components.boxes[k] for k in self.pieces])
 
     @property
+    def height(self) -> int:
+        """The height of its digits; commas may reach below them."""
+        boxes = self.components.boxes
+        return max(reduce(Box.union, [boxes[k] for k in group]).height for group in self.groups)
+
+    @property
     def level(self) -> float:
         """The ink in the middle of its strokes, of 255; 0 without pieces."""
         inked = self.ink.values[self.components.mask(self.pieces)]
@@ -90,7 +99,7 @@ def page_fields(ink: Ink, found: Sequence[Cell]) -> list[list[Field]]:
         return number_fields(ink)
     boxes = [cell.box for cell in found]
     cells = [_content(ink, box) for box in boxes]
-    heights = [cell.extent.height for cell in cells if cell.pieces and not cell.is_flat]
+    heights = [cell.height for cell in cells if cell.pieces and not cell.is_flat]
     usual = float(np.median(heights)) if heights else 0.0
     cells = [_with_marks(cell, usual) for cell in cells]
     several = np.array([len(cell.groups) + len(cell.marks) > 1 for cell in cells])
@@ -136,12 +145,17 @@ def _with_marks(cell: _Content, usual: float) -> _Content:
         high = [k for k in pieces if boxes[k].height >= LOW * usual]
         others = [k for k in pieces if k not in high]
         if len(cell.groups) > 1:  # points are small beside strong digits
-            least = min(SPECK * usual**2, *cell.components.areas[pieces])
-            inked = np.flatnonzero(cell.components.areas >= least).tolist()
-            others = sorted({*cell.components.inside(RIM)}.intersection(inked).difference(high))
-        marks = marks_of_line(high, others, boxes, usual)
+            unit = usual**2 * cell.level
+            mass = np.bincount(cell.components.labels.ravel(), cell.ink.values.ravel()) / unit
+            inside = set(cell.components.inside(RIM)).difference(high)
+            others = [k for k in inside if mass[k] >= DUST]
+        marks = marks_of_line(high, sorted(others), cell.components, usual)
         known = {k: mark for k, mark in marks.items() if mark != UNKNOWN}
-        return cell._replace(pieces=[k for k in pieces if k not in known], marks=known)
+        if len(cell.groups) > 1:
+            marks = {k: mark if mass[k] >= POINT else UNKNOWN for k, mark in marks.items()}
+        else:
+            marks = known
+        return cell._replace(pieces=[k for k in pieces if k not in known], marks=marks)
     middle = cell.box.height / 2 - MARGIN
     height = max(usual, LARGE * cell.box.height)
     mark = UNKNOWN  # as several pieces are, which may be a word

@@ -84,7 +84,7 @@ def number_fields(ink: Ink) -> list[list[Field]]:
     boxes, found = components.boxes, []
     for line in _text_lines([boxes[k] for k in digits], height):
         numbers = [digits[k] for k in line]
-        marks = marks_of_line(numbers, others, boxes, height)
+        marks = marks_of_line(numbers, others, components, height)
         for k in [k for k in marks if _is_near(k, numbers, components, APART * height)]:
             if k in numbers:
                 del marks[k]

@@ -32,11 +32,11 @@ FLAT, DASH_WIDTH, DASH_HEIGHT, DASH_MIDDLE = 1.5, (0.25, 1.5), 0.45, (0.25, 0.8)
 #: commas go so far below the bottom.
 POINT, COMMA_WIDTH, LOW, TAIL = 0.3, 0.45, 0.55, 0.05
 
+#: Points are at most so many times as long as broad, and small commas at least.
+ROUND, LONG = 1.5, 1.8
+
 #: Where a point begins that slanted digits reach over.
 UNDER = 0.75
-
-#: Other ink is dirt if it is smaller.
-DIRT = 0.15
 
 #: How many digits beside a mark tell the line of writing, how far they may be, in heights, and
 #: how far the middle of a mark may be below them.
@@ -170,7 +170,7 @@ def best_sequence(
     return sequence[::-1]
 
 
-def mark_at(box: Box, top: float, bottom: float) -> str:
+def mark_at(box: Box, top: float, bottom: float, elongation: float = 1) -> str:
     """The mark that ink is, between a top and a bottom of digits; `UNKNOWN` for none."""
     height = bottom - top
     wide, high, begin = box.width / height, box.height / height, (box.top - top) / height
@@ -180,20 +180,22 @@ def mark_at(box: Box, top: float, bottom: float) -> str:
             return "-"
     if begin >= LOW:
         below = (box.bottom - bottom) / height
-        if max(wide, high) <= min(POINT, 2 * min(wide, high)) and below >= -POINT / 2:
+        small = max(wide, high) <= POINT and below >= -POINT / 2
+        if small and elongation <= ROUND:
             return "."
-        if wide <= COMMA_WIDTH and below >= TAIL:
+        if wide <= COMMA_WIDTH and below >= TAIL and (elongation >= LONG or not small):
             return ","
     return UNKNOWN
 
 
 def marks_of_line(
-    digits: Sequence[int], others: Iterable[int], boxes: Sequence[Box], height: float
+    digits: Sequence[int], others: Iterable[int], components: Components, height: float
 ) -> dict[int, str]:
     """The marks of a line, among components that may be its digits and among others, lower ones.
 
-    Ink above or below a digit is a part of it. Other ink that is no dirt is `UNKNOWN`.
+    Ink above or below a digit is a part of it. Other ink is `UNKNOWN`.
     """
+    boxes = components.boxes
     high = [k for k in digits if boxes[k].height >= HIGHEST * height]
     if not high:
         return {}
@@ -209,8 +211,8 @@ def marks_of_line(
         middle = (box.top + box.bottom) / 2
         if apart[near[0]] > FAR * height or not upper < middle < lower + BELOW * height:
             continue
-        mark = mark_at(box, upper, lower)
-        if mark == UNKNOWN and (k in digits or max(box.width, box.height) < DIRT * height):
+        mark = mark_at(box, upper, lower, components.elongation(k))
+        if mark == UNKNOWN and k in digits:
             continue
         common = max((box.shared_width(boxes[each]) for each in digits if each != k), default=0)
         if common < 0.5 * box.width or (mark in ".," and box.top >= upper + UNDER * height):

@@ -206,6 +206,31 @@ def test_a_table_of_numbers_and_signs():
     assert [text.startswith("-") for text in texts] == [text.startswith("-") for text in wanted]
 
 
+@pytest.mark.parametrize(
+    "mark, shown",
+    [
+        ([(28, 2, 2)], "."),
+        ([(27, 4, 2), (30, 4, 2)], ","),  # small, but no point
+        ([(26, 21, 4)], ","),
+        ([(28, 1, 3)], "?"),  # or dust
+        ([(10, 4, 4), (23, 4, 4)], "?"),
+    ],
+)
+def test_marks_between_digits_in_boxes(mark, shown):
+    """Each piece of a mark is so far below the top of digits, so high and so wide."""
+    ink, centres = form([None] * 12, 3, np.random.default_rng(1), box=(120, 70))
+    for x, y in centres.astype(int):
+        for digit, left in ((0, x - 36), (7, x + 14)):
+            put(ink, written(CLEAR[digit], 32), left, y - 20)
+        for n, (down, height, width) in enumerate(mark):
+            put(ink, np.ones((height, width)), x - 2 * n, y - 20 + down)
+    cells = in_cells(read(scan(ink)), centres, (60, 30))
+    for cell in cells:
+        marks = "".join(str(each.answer) for each in cell if not len(each.probabilities))
+        assert marks == shown or shown == "?"
+        assert any(each.in_doubt for each in cell) == (shown == "?")
+
+
 def test_numbers_in_small_boxes_leave_one_digit_in_each_large_one():
     """Boxes of two sizes whose columns are short."""
     rng = np.random.default_rng(3)
