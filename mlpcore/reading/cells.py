@@ -19,6 +19,7 @@ from mlpcore.reading.segmentation import (
     marks_of_line,
     number_field,
 )
+from mlpcore.typing import AnyArray, Float64Array
 
 #: Pixels that the inside of a box loses at each side, where a line's edge may be. Ink that stays
 #: within the share of a side of the box is the line, or the neighbour's.
@@ -37,10 +38,14 @@ LOW, LOWEST, FLAT, LARGE = 0.45, 0.3, 2.5, 0.5
 #: A minus sign is thinner than this share of the usual height, and a word of low letters is not.
 THICK = 0.18
 
-#: A column of boxes holds numbers of several digits if so large a share of those with ink show
-#: several pieces side by side. In shorter columns that of all boxes counts whose sides exceed this
-#: share of those of its boxes, and in the other direction; if these are as few, that of all.
+#: A box holds a number of several digits if so large a share of the boxes with ink that are like it
+#: in its column show several pieces side by side. If these are fewer, those of the page count, and
+#: if there are as few, all boxes. Alike are boxes whose sides exceed this share of each other's.
 NUMBERS, SHORT, ALIKE = 0.25, 4, 0.8
+
+#: One of the few boxes of its size holds a number, too, if its ink is wider than high, and all
+#: pieces side by side are at least so high, as a share of the highest.
+TALL = 0.7
 
 #: More pieces side by side are a printed word, in one of several boxes.
 MAX_PIECES = 6
@@ -89,6 +94,13 @@ class _Content(NamedTuple):
         """Whether it holds a dash, or what is as flat."""
         return len(self.groups) == 1 and self.extent.width > FLAT * self.extent.height
 
+    @property
+    def is_number(self) -> bool:
+        """Whether it clearly holds several digits."""
+        boxes = [self.components.boxes[k] for group in self.groups for k in group]
+        wide = len(self.groups) > 1 and self.extent.width > self.extent.height
+        return wide and min(box.height for box in boxes) >= TALL * self.height
+
 
 def page_fields(ink: Ink, found: Sequence[Cell]) -> list[list[Field]]:
     """The fields of a page, in lines from the top, each from left to right.
@@ -106,19 +118,28 @@ def page_fields(ink: Ink, found: Sequence[Cell]) -> list[list[Field]]:
     filled = np.array([bool(cell.pieces or cell.marks) for cell in cells])
     numbers = np.zeros(len(cells), bool)
     sides = np.array([(box.width, box.height) for box in boxes])
+    inked = np.flatnonzero(filled)
     for column in in_lines([Box(box.top, box.left, box.bottom, box.right) for box in boxes]):
-        among = several[column][filled[column]]
-        if len(among) < SHORT:
-            ratio = sides / sides[column[0]]
-            alike = filled & np.all((ratio > ALIKE) & (ALIKE * ratio < 1), axis=1)
-            among = several[alike if alike.sum() >= SHORT else filled]
-        numbers[column] = among.size and among.mean() >= NUMBERS
+        for k in column:
+            among = _alike(k, np.intersect1d(column, inked), sides)
+            if len(among) < SHORT:
+                among = _alike(k, inked, sides)
+            if len(among) < SHORT:
+                among = inked
+                numbers[k] = cells[k].is_number
+            numbers[k] |= among.size and several[among].mean() >= NUMBERS
     fields = [_field(*each, usual, len(cells) == 1) for each in zip(cells, numbers)]
     levels = np.array([cell.level for cell in cells])
     unsure = (levels > 0) & (levels < PALE * np.quantile(levels, STRONG))  # such as printed letters
     unsure |= [not cell.seen for cell in found]
     fields = [f._replace(doubt=1.0) if each else f for f, each in zip(fields, unsure)]
     return [[fields[k] for k in line] for line in in_lines(boxes)]
+
+
+def _alike(k: int, among: AnyArray, sides: Float64Array) -> AnyArray:
+    """Those boxes whose sides are like those of a box."""
+    ratio = sides[among] / sides[k]
+    return among[np.all((ratio > ALIKE) & (ALIKE * ratio < 1), axis=1)]
 
 
 def _content(ink: Ink, box: Box) -> _Content:
@@ -151,10 +172,12 @@ def _with_marks(cell: _Content, usual: float) -> _Content:
             others = [k for k in inside if mass[k] >= DUST]
         marks = marks_of_line(high, sorted(others), cell.components, usual)
         known = {k: mark for k, mark in marks.items() if mark != UNKNOWN}
-        if len(cell.groups) > 1:
-            marks = {k: mark if mass[k] >= POINT else UNKNOWN for k, mark in marks.items()}
-        else:
-            marks = known
+        if len(cell.groups) == 1:
+            return cell._replace(pieces=[k for k in pieces if k not in known], marks=known)
+        order = sorted({*high, *marks}, key=lambda k: boxes[k].left + boxes[k].right)
+        for k, mark in known.items():  # at an end of a number, it may have broken off a digit
+            if mark in ".," and (mass[k] < POINT or k in (order[0], order[-1])):
+                marks[k] = UNKNOWN
         return cell._replace(pieces=[k for k in pieces if k not in known], marks=marks)
     middle = cell.box.height / 2 - MARGIN
     height = max(usual, LARGE * cell.box.height)

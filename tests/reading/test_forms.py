@@ -245,6 +245,22 @@ def test_numbers_in_small_boxes_leave_one_digit_in_each_large_one():
     assert [[each.answer for each in cell] for cell in cells] == [[k] for k in range(10)]
 
 
+def test_a_strip_of_digits_and_one_number_beside_a_table():
+    """Two digits in each box of the table, or one."""
+    rng = np.random.default_rng(3)
+    strip, _ = form([CLEAR[k] for k in (7, 3, 5, 0)], 4, rng, box=(50, 40))
+    for several in (True, False):
+        table, centres = form([None] * 16, 4, rng, box=(100, 60))
+        alone, middle = form([None], 1, rng, box=(160, 70))
+        held = [(table, *place, several) for place in centres.astype(int)]
+        for ink, x, y, both in [*held, (alone, *middle[0].astype(int), True)]:
+            for digit, left in ((3, -34), (7, 10))[: 1 + both]:
+                put(ink, written(CLEAR[digit], 36), x + left, y - 18)
+        rows = [np.pad(each, ((0, 0), (0, 600 - each.shape[1]))) for each in (strip, table, alone)]
+        lines = read(scan(np.concatenate(rows))).text.replace("?", "").split("\n")
+        assert lines == ["7350", *["37 37 37 37" if several else "3333"] * 4, "37"]
+
+
 def test_a_table_of_printed_words_has_no_sure_digit():
     ink, centres = form([None] * 24, 6, np.random.default_rng(1), box=(70, 30))
     image = Image.fromarray(as_bytes(255 * ink))
