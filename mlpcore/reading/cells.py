@@ -40,12 +40,9 @@ THICK = 0.18
 
 #: A box holds a number of several digits if so large a share of the boxes with ink that are like it
 #: in its column show several pieces side by side. If these are fewer, those of the page count, and
-#: if there are as few, all boxes. Alike are boxes whose sides exceed this share of each other's.
+#: if there are as few, all boxes, or pieces that are wider than high. Alike are boxes whose sides
+#: exceed this share of each other's.
 NUMBERS, SHORT, ALIKE = 0.25, 4, 0.8
-
-#: One of the few boxes of its size holds a number, too, if its ink is wider than high, and all
-#: pieces side by side are at least so high, as a share of the highest.
-TALL = 0.7
 
 #: More pieces side by side are a printed word, in one of several boxes.
 MAX_PIECES = 6
@@ -90,16 +87,14 @@ class _Content(NamedTuple):
         return stroke_level(inked) if inked.size else 0.0
 
     @property
+    def is_wide(self) -> bool:
+        """Whether it holds several pieces side by side that are wider than high."""
+        return len(self.groups) > 1 and self.extent.width > self.extent.height
+
+    @property
     def is_flat(self) -> bool:
         """Whether it holds a dash, or what is as flat."""
         return len(self.groups) == 1 and self.extent.width > FLAT * self.extent.height
-
-    @property
-    def is_number(self) -> bool:
-        """Whether it clearly holds several digits."""
-        boxes = [self.components.boxes[k] for group in self.groups for k in group]
-        wide = len(self.groups) > 1 and self.extent.width > self.extent.height
-        return wide and min(box.height for box in boxes) >= TALL * self.height
 
 
 def page_fields(ink: Ink, found: Sequence[Cell]) -> list[list[Field]]:
@@ -126,7 +121,7 @@ def page_fields(ink: Ink, found: Sequence[Cell]) -> list[list[Field]]:
                 among = _alike(k, inked, sides)
             if len(among) < SHORT:
                 among = inked
-                numbers[k] = cells[k].is_number
+                numbers[k] = cells[k].is_wide
             numbers[k] |= among.size and several[among].mean() >= NUMBERS
     fields = [_field(*each, usual, len(cells) == 1) for each in zip(cells, numbers)]
     levels = np.array([cell.level for cell in cells])
