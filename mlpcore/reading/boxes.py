@@ -24,9 +24,10 @@ FILLED, STRAIGHT, OPPOSITE = 0.6, 0.85, 0.7
 #: no line, but a bar or writing. A box whose side is below the third is a gap between two lines.
 LINE, THICK, SMALLEST = 0.9, 0.35, 0.5
 
-#: So many boxes of one size, smaller than those of a lattice, also as a share of its boxes, are no
-#: loops of letters or parts of boxes.
-SEVERAL, SOME = 4, 0.01
+#: So many boxes of one size beside a lattice, also as a share of its boxes, are no parts of boxes.
+#: Their side is at least the third as a share of its boxes', and below a half if both sides are
+#: below the fourth. They are no loops of letters if three corners are light, at the last share.
+SEVERAL, SOME, SMALLER, BOTH, CORNER = 4, 0.01, 0.33, 0.85, 0.1
 
 #: Small boxes are those that cover this share of the area of all.
 SMALL = 0.1
@@ -150,17 +151,24 @@ def drawn_boxes(ink: Ink, known: AnyArray, is_pale: bool) -> AnyArray:
     """
     dark = ink.pale if is_pale else ink.strokes
     first, share = _rectangles(dark), SMALL
+    others = first[:0]
     if len(known):  # the page's largest lattice, beside which are smaller boxes
         alike = KDTree(_size(first)).query_ball_point(
             _size(first), AS_LARGE, np.inf, return_length=True
         )
-        is_rest = (alike >= max(SEVERAL, SOME * len(known))) & (
-            _sides(first) >= SMALLEST * np.median(_sides(known))
-        )
+        lengths, usual = first[:, 2:] - first[:, :2], np.median(known[:, 2:] - known[:, :2], axis=0)
+        inset = np.tile(1 + (CORNER * lengths).round().astype(int), 2) * (1, 1, -1, -1)
+        at = corners(first + inset).astype(int).clip(0, np.array(dark.shape[::-1]) - 1)
+        is_rest = alike >= max(SEVERAL, SOME * len(known))
+        is_rest &= np.sum(dark[at[..., 1], at[..., 0]] == 0, axis=1) >= 3
+        others = first[is_rest]  # some are too small, but their sides are no combs
+        is_small = (lengths < BOTH * usual).all(axis=1)
+        is_small &= _sides(first) >= SMALLEST * lengths.mean(axis=1)  # or it is between two lines
+        is_rest &= _sides(first) >= np.where(is_small, SMALLER, SMALLEST) * min(usual)
         is_rest &= painted(known, dark.shape)[_middles(first)] == 0
         is_rest &= _n_held(first, np.concatenate([known, first]), dark.shape) < 2
         known = first = np.concatenate([known, first[is_rest]])
-        share = SMALL if is_rest.any() else 0.5
+        share = 0 if is_rest.any() else 0.5
     else:  # a frame around boxes has another size
         first = first[_n_held(first, first, dark.shape) < 2]
     if not len(first):
@@ -185,7 +193,7 @@ def drawn_boxes(ink: Ink, known: AnyArray, is_pale: bool) -> AnyArray:
         boxes, without_lines(ink.strokes, lines), side, len(known) > 0
     ):
         return _combs_alone(ink, is_pale)
-    return np.concatenate([boxes, _comb_places(ink, boxes)])
+    return np.concatenate([boxes, _comb_places(ink, np.concatenate([boxes, others]))])
 
 
 def _joined(boxes: AnyArray) -> AnyArray:

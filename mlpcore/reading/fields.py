@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import groupby
 from pathlib import Path
 from typing import Annotated
@@ -85,11 +85,16 @@ class Form:
                     f"{width} x {height}"
                 )
             self.fields[name] = field.tolist()
+        self.n_boxes = {
+            name: max(1, self.sample.boxed * _n_boxes(_inside(field, self.sample, np.eye(3))))
+            for name, field in self.fields.items()
+        }
 
     def record(self, picture: Source | Page) -> dict[str, str]:
         """A row of a table: the text of each field, and the names of those in doubt.
 
-        A field in which nothing is found is empty and in doubt.
+        A field in which nothing is found is empty and in doubt. So is one of fewer boxes than the
+        sample shows there.
         ``pandas.DataFrame(map(form.record, pictures))`` is the table of many pages.
 
         Raises
@@ -101,26 +106,27 @@ class Form:
         to_sample = _registration(page, self.sample)
         values = {}
         for name, field in self.fields.items():
-            lines = [
-                [each for each in line if _is_in(field, each, to_sample)] for line in page.lines
-            ]
+            lines = _inside(field, page, to_sample)
             if not page.boxed or not any(lines):
                 lines = _cut(field, page, to_sample, self.classifier).lines
             values[name] = lines
-        return _row(values)
+        return _row(values, self.n_boxes)
 
     @property
     def missing(self) -> dict[str, str]:
         """The record of a page that cannot be read: empty fields, all in doubt."""
-        return _row({name: [] for name in self.fields})
+        return _row({name: [] for name in self.fields}, self.n_boxes)
 
 
-def _row(values: dict[str, list[list[ReadDigit]]]) -> dict[str, str]:
-    """The text of each value, given as lines, and the names of those in doubt."""
+def _row(values: Mapping[str, list[list[ReadDigit]]], n_boxes: Mapping[str, int]) -> dict[str, str]:
+    """The text of each value, given as lines, and the names of those in doubt.
+
+    Those of fewer boxes than are known are, too.
+    """
     doubtful = [
         name
         for name, lines in values.items()
-        if not any(lines) or any(each.in_doubt for line in lines for each in line)
+        if _n_boxes(lines) < n_boxes.get(name, 1) or any(e.in_doubt for line in lines for e in line)
     ]
     return {name: _text(lines) for name, lines in values.items()} | {DOUBT: "; ".join(doubtful)}
 
@@ -131,6 +137,16 @@ def _text(lines: Sequence[Sequence[ReadDigit]]) -> str:
         return ""
     texts = ["".join(" " * each.begins_number + each.text for each in line) for line in lines]
     return " ".join(text.replace("?", "").strip() for text in texts if text)
+
+
+def _n_boxes(lines: Sequence[Sequence[ReadDigit]]) -> int:
+    """The number of boxes, or of numbers without boxes, on lines."""
+    return len({id(each.cell) for line in lines for each in line})
+
+
+def _inside(field: Sequence[float], page: Page, to_sample: Float64Array) -> list[list[ReadDigit]]:
+    """The lines of a page, of which only digits in a field of the sample are left."""
+    return [[each for each in line if _is_in(field, each, to_sample)] for line in page.lines]
 
 
 def _is_in(field: Sequence[float], digit: ReadDigit, to_sample: Float64Array) -> bool:
@@ -176,7 +192,7 @@ def line_rows(page: Page) -> list[dict[str, str]]:
     """A row of a table for each line of a page: its boxes or numbers, and which are in doubt."""
     return [
         {"line": str(n), DOUBT: ""}
-        | _row({str(k): [cell] for k, cell in enumerate(_cells(line), 1)})
+        | _row({str(k): [cell] for k, cell in enumerate(_cells(line), 1)}, {})
         for n, line in enumerate(page.lines, 1)
     ]
 

@@ -86,8 +86,11 @@ def test_a_box_that_is_missing_moves_no_other():
 
 def test_what_is_missing_is_in_doubt():
     form = write_form(True, {"none": [10, 400, 300, 440], "date": [95, 135, 305, 185]})
-    record = form.record(scan(sheet(True)))
+    page = read(scan(sheet(True)))
+    record = form.record(page)
     assert record["date"] == "" and record["in doubt"] == "none"
+    page.lines[0].pop(1)  # a box that was not found
+    assert form.record(page)["in doubt"] == "none; date"
     assert form.missing == {"none": "", "date": "", "in doubt": "none; date"}
     with pytest.raises(InputError, match="does not show the form of"):
         form.record(scan(np.zeros((300, 400))))

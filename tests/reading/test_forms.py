@@ -314,6 +314,17 @@ def test_small_boxes_beside_larger_ones(side):
     assert found.text.replace("?", "") == "\n".join(["_ _ _ 0123"] * 8)
 
 
+@pytest.mark.parametrize("box", [(40, 50), (40, 64)])
+def test_strip_of_small_boxes_above_larger_ones(box):
+    """Their sides are less than half as long, and nothing is written above them."""
+    strip, _ = form(CLEAR[:6], 6, np.random.default_rng(0), box)
+    large, _ = form(CLEAR[:4] * 4, 4, np.random.default_rng(1), (104, 90))
+    page = np.zeros((60 + len(strip) + len(large), max(strip.shape[1], large.shape[1])))
+    put(page, strip, 0, 60)
+    put(page, large, 0, 60 + len(strip))
+    assert read(scan(page)).text == "\n".join(["012345", *["0123"] * 4])
+
+
 @pytest.mark.parametrize("quarters", [0, 1, 2])
 def test_dashes_do_not_turn_a_page(quarters):
     """Unused boxes hold dashes, three quarters of all, in boxes of three widths."""
