@@ -168,9 +168,15 @@ def on_desk(image, centres, angle):
     return projected(image, centres, corners, size, desk)
 
 
+def in_uneven_light(image, centres):
+    """A turned page; the paper around it is in the same light."""
+    image, centres = turned(image, centres, 3)
+    return lit(image), centres
+
+
 #: What becomes of a scan (h, w), and of the middles of its boxes; and what is noted.
 BROKEN = {
-    "in uneven light": (lambda image, at: turned(lit(image), at, 3), None),
+    "in uneven light": (in_uneven_light, None),
     "from a corner": (from_a_corner, None),
     "a scanner's border": (lambda image, at: (np.pad(image, 10), at + 10), "dark ground"),
     "a desk": (lambda image, at: on_desk(image, at, 4), "dark ground"),
