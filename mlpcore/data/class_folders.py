@@ -61,8 +61,8 @@ def read(folder: Path) -> tuple[Part, Part | None]:
 
 def _split(folder: Path, names: tuple[str, ...]) -> Path | None:
     """The folder of a part; "test" may also be the name of a class, which has no folders."""
-    paths = [path for path in folder.iterdir() if path.name.lower() in names and path.is_dir()]
-    return next((path for path in paths if class_folders(path)), None)
+    paths = [path for path in sorted(folder.iterdir()) if path.name.lower() in names]
+    return next((path for path in paths if path.is_dir() and class_folders(path)), None)
 
 
 def _read(folder: Path) -> Part:
@@ -70,10 +70,13 @@ def _read(folder: Path) -> Part:
     images: list[UInt8Array] = []
     codes: list[int] = []
     folders, limit = class_folders(folder), most_bytes()
-    for path in sorted(folder.glob("*/*")):
-        if path.parent not in folders and not is_hidden(path.parent.name) and path.is_file():
+    for other in sorted({*folder.iterdir()} - {*folders}):
+        files = [path for path in sorted(other.glob("[!.]*")) if path.is_file()]
+        if files and not is_hidden(other.name):
             kinds = ", ".join(SUFFIXES)
-            raise InputError(f"{shown(path)} is no picture ({kinds}): expected some in each folder")
+            raise InputError(
+                f"{shown(files[0])} is no picture ({kinds}): expected some in each folder"
+            )
     for code, each in enumerate(folders):
         for path in picture_files(each):
             image = read_picture(path).grey

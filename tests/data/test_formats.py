@@ -223,8 +223,9 @@ def test_pictures_by_class(tmp_path):
     assert [path.parent.name for path in pictures_in(folder / "test")] == list("001122")
     shutil.copytree(folder / "train" / "1", folder / "train" / "lost+found")
     other = (folder / "train").rename(folder / "Train") / "3" / "0.ico"
-    assert load(folder).n_classes == 3
     other.parent.mkdir()
+    (other.parent / ".hidden").touch()
+    assert load(folder).n_classes == 3
     other.touch()
     assert "0.ico is no picture (.png, " in refusal(load, folder)
     shutil.rmtree(other.parent)
