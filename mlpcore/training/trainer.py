@@ -149,7 +149,7 @@ class Trainer:
         self._stop = True
 
     def run(self, until: int | None = None) -> bool:
-        """Train until all epochs, or as many as `until`, are done or a stop is requested.
+        """Train until all epochs, or only the first `until`, are done, or a stop is requested.
 
         Returns
         -------
@@ -169,8 +169,9 @@ class Trainer:
         second one comes while the first is handled, these may stay uncounted. A signal handler
         that calls `request_stop` has no such gap.
         """
+        epochs = self.config.epochs if until is None else min(until, self.config.epochs)
         try:
-            while self.state.epoch < (until or self.config.epochs):
+            while self.state.epoch < epochs:
                 self._check_stop()
                 self._run_epoch()
         except _Stopped:
