@@ -35,15 +35,16 @@ class Parser(argparse.ArgumentParser):
         (add or self.add_argument)(flag, type=number, metavar="X", help=help)
 
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> tuple[Any, list[str]]:
-        """As that of argparse, which takes the value of ``--option=--`` for an empty list.
+        """Parse, but refuse what is empty, as a shell's unset variable is, and ``--option=--``.
 
-        Nor is a value empty, as those of a shell's unset variables are.
+        argparse takes the value of the latter for an empty list.
         """
         args = sys.argv[1:] if args is None else args
-        for before, each in zip(["1", *args], args):
+        for before, each in zip([self.prog, *args], args):
             flag, equal, value = each.partition("=")
             if not each or (flag.startswith("--") and equal and value in ("", "--")):
-                raise InputError(f"argument {flag or before}: {value!r}, expected a value")
+                place = flag or f"after {before}"
+                raise InputError(f"argument {place}: {value!r}, expected a value")
         return super().parse_known_args(args, namespace)
 
     def error(self, message: str) -> NoReturn:

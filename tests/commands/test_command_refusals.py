@@ -82,7 +82,7 @@ REFUSED = [
     ("preview --dataset digits --rows 0", "rows 0: expected a whole number from 1 to 100"),
     ("preview --dataset digits --columns 1", "columns 1: expected a whole number from 2"),
     ("preview --dataset digits --epoch 0", "epoch 0: expected"),
-    ("draw ", "argument 1: '', expected a value"),
+    ("draw ", "draw: '', expected a value"),
     ("draw oblong.safetensors", "expected one for 29 x 29"),
     ("export net", "nothing to write"),
     ("export run other --safetensors w.safetensors", "2 networks as safetensors: expected one"),
