@@ -161,8 +161,8 @@ class Dataset:
             The values that become -1, the background, and 1. By default 0 and 255 for uint8, as
             in IDX files, or 0 and the greatest of `X` if that is below 128; 0 and 1 for bool; the
             ends for floats within 0 ... 1 or -1 ... 1; for other numbers the least of `X`, or 0 if
-            that is less, and the greatest. Values beyond, but not by as much as the range is wide,
-            become less than -1 or more than 1.
+            that is less, and the greatest. Values beyond become less than -1 or more than 1. They
+            may be beyond by the width of the range, or by a quarter of it for 0 ... 1 or -1 ... 1.
         test_size, seed : float, int
             Without `X_test` and `y_test`, this share of the images of each class is the test set,
             and the seed decides which.
@@ -359,8 +359,8 @@ def load(
     ------
     InputError
         When a named folder or file lacks what it should have, a file is damaged or does not fit
-        the others, MNIST was asked for by name and is not available, or values are farther beyond
-        their range than it is wide.
+        the others, MNIST was asked for by name and is not available, or values are too far beyond
+        their range (see `Dataset.from_arrays`).
 
     Examples
     --------

@@ -47,9 +47,9 @@ def epoch_cells(metrics: EpochMetrics, epochs: int) -> tuple[str, ...]:
 class ProgressBar(Observer):
     """Shows the progress of training, and the metrics of its epochs.
 
-    In a notebook and on a terminal two bars with the times left are below lines, one for an epoch
-    of a second or more, and for about twenty of shorter ones. In a log file there are the lines
-    alone, each at once. The bars in a notebook need the package ipywidgets.
+    An epoch of a second or more gets a line, and so do about twenty of many shorter ones. In a
+    notebook and on a terminal, two bars below the lines show the time left. A log file gets only
+    the lines, each at once. The bars in a notebook need the package ipywidgets.
 
     As a context manager it leaves the terminal as it was, whatever happens.
 
