@@ -26,10 +26,12 @@ NUMBER_GAP = 0.5
 #: boxes, and those in boxes.
 WORDS, PRINT, TABLE = 8, 0.35, 0.65
 
-#: So many digits show which way is up, and no more are looked at. This share of them is sure when
-#: turned in some way. Turned, these are surer than the second share on average, and by the third
-#: than as they are. A stroke is narrower than the last share of its length.
-FEW, MANY, MOST, SURE, SURER, STROKE = 8, 60, 0.65, 0.75, 0.12, 0.4
+#: Which way is up.
+FEW, MANY = 8, 60  #: the least digits that show it, and the most that are looked at
+MOST = 0.65  #: the least share of them that is sure in one of the four ways
+SURE = 0.75  #: the least mean margin of those, turned
+SURER = 0.12  #: by how much that exceeds their mean margin as they are
+STROKE = 0.4  #: the width of a stroke, such as a one or a dash, as a share of its length
 
 #: The most candidates for digits on a page.
 MAX_GLYPHS = 20_000

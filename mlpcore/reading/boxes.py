@@ -11,7 +11,7 @@ import numpy as np
 from scipy.spatial import KDTree
 
 from mlpcore.data.ink import Box, Ink, find_lines, without_lines
-from mlpcore.typing import AnyArray, Float64Array, Int32Array, UInt8Array
+from mlpcore.typing import AnyArray, BoolArray, Float64Array, Int32Array, UInt8Array
 
 #: The least side of a quadrilateral in pixels.
 MIN_SIDE = 10
@@ -24,17 +24,21 @@ FILLED, STRAIGHT, OPPOSITE = 0.6, 0.85, 0.7
 #: no line, but a bar or writing. A box whose side is below the third is a gap between two lines.
 LINE, THICK, SMALLEST = 0.9, 0.35, 0.5
 
-#: So many boxes of one size beside a lattice, also as a share of its boxes, are no parts of boxes.
-#: Their side is at least the third as a share of its boxes', and below a half if both sides are
-#: below the fourth. They are no loops of letters if three corners are light, at the last share.
-SEVERAL, SOME, SMALLER, BOTH, CORNER = 4, 0.01, 0.33, 0.85, 0.1
+#: Boxes beside a lattice, whose boxes are the largest of the page.
+SEVERAL = 4  #: the least number of one size; fewer may be parts of boxes
+SOME = 0.01  #: that number as a share of the lattice's boxes
+SMALLER = 0.33  #: their least side as a share of the shorter side of the lattice's boxes
+BOTH = 0.85  #: what both sides stay below, as a share of the lattice's, if one is below `SMALLEST`
+CORNER = 0.1  #: where three corners are light, as a share of a side; loops of letters are round
 
 #: Small boxes are those that cover this share of the area of all.
 SMALL = 0.1
 
-#: A box that an edge of the picture cuts has this share of the area of a whole one. A box whose
-#: sides differ from those of the known one there by more than the second is made of strokes.
-WHOLE, OTHER = 0.75, 0.15
+#: A box that an edge of the picture cuts has at least this share of the area of a whole one.
+WHOLE = 0.75
+
+#: Strokes parted a box if one of its sides differs by this share from that of the known box there.
+OTHER = 0.15
 
 #: The parts of a box are at most so far apart, as a line is thick, and their sides at most so far
 #: off, as a share of its side. Boxes of one size differ by less than the second share in each side.
@@ -44,7 +48,8 @@ PARTED, AS_LARGE = 0.15, 0.1
 #: sides have so many pixels.
 OVER, SMALL_SIDE = 0.2, 24
 
-#: Strokes that cross boxes have so large a share more in one half than in the other.
+#: Strokes that cross boxes lie in one half of each: the least difference from the other half, as a
+#: share of their ink.
 ASIDE = 0.48
 
 #: What overlaps a line of boxes by this share of the lower of both belongs to it.
@@ -152,23 +157,10 @@ def drawn_boxes(ink: Ink, known: AnyArray, is_pale: bool) -> AnyArray:
     dark = ink.pale if is_pale else ink.strokes
     first, share = _rectangles(dark), SMALL
     others = first[:0]
-    if len(known):  # the page's largest lattice, beside which are smaller boxes
-        alike = KDTree(_size(first)).query_ball_point(
-            _size(first), AS_LARGE, np.inf, return_length=True
-        )
-        lengths, usual = first[:, 2:] - first[:, :2], np.median(known[:, 2:] - known[:, :2], axis=0)
-        inset = np.tile(1 + (CORNER * lengths).round().astype(int), 2) * (1, 1, -1, -1)
-        at = corners(first + inset).astype(int).clip(0, np.array(dark.shape[::-1]) - 1)
-        is_rest = alike >= max(SEVERAL, SOME * len(known))
-        is_rest &= np.sum(dark[at[..., 1], at[..., 0]] == 0, axis=1) >= 3
-        others = first[is_rest]  # some are too small, but their sides are no combs
-        is_small = (lengths < BOTH * usual).all(axis=1)
-        is_small &= _sides(first) >= SMALLEST * lengths.mean(axis=1)  # or it is between two lines
-        is_rest &= _sides(first) >= np.where(is_small, SMALLER, SMALLEST) * min(usual)
-        is_rest &= painted(known, dark.shape)[_middles(first)] == 0
-        is_rest &= _n_held(first, np.concatenate([known, first]), dark.shape) < 2
-        known = first = np.concatenate([known, first[is_rest]])
-        share = 0 if is_rest.any() else 0.5
+    if len(known):  # the page's largest lattice
+        others, is_beside = _several(first, known, dark)
+        known = first = np.concatenate([known, others[is_beside]])
+        share = 0 if is_beside.any() else 0.5
     else:  # a frame around boxes has another size
         first = first[_n_held(first, first, dark.shape) < 2]
     if not len(first):
@@ -196,6 +188,26 @@ def drawn_boxes(ink: Ink, known: AnyArray, is_pale: bool) -> AnyArray:
     return np.concatenate([boxes, _comb_places(ink, np.concatenate([boxes, others]))])
 
 
+def _several(boxes: AnyArray, known: AnyArray, dark: UInt8Array) -> tuple[AnyArray, BoolArray]:
+    """Those of the boxes (n, 4) of which several have one size, and which lie beside a lattice.
+
+    The rest are in the `known` boxes (m, 4) of the lattice, hold others, or are too small.
+    """
+    sides, (high, wide) = boxes[:, 2:] - boxes[:, :2], dark.shape
+    inset = np.tile(1 + (CORNER * sides).round().astype(int), 2) * (1, 1, -1, -1)
+    at = corners(boxes + inset).astype(int).clip(0, (wide - 1, high - 1))
+    n_light = np.sum(dark[at[..., 1], at[..., 0]] == 0, axis=1)
+    is_one = _n_alike(boxes, boxes) >= max(SEVERAL, SOME * len(known))
+    several = boxes[is_one & (n_light >= 3)]
+    sides, usual = several[:, 2:] - several[:, :2], np.median(known[:, 2:] - known[:, :2], axis=0)
+    is_whole = (sides < BOTH * usual).all(axis=1)
+    is_whole &= _sides(several) >= SMALLEST * sides.mean(axis=1)  # or it is between two lines
+    is_beside = _sides(several) >= np.where(is_whole, SMALLER, SMALLEST) * min(usual)
+    is_beside &= painted(known, dark.shape)[_middles(several)] == 0
+    is_beside &= _n_held(several, np.concatenate([known, boxes]), dark.shape) < 2
+    return several, is_beside
+
+
 def _joined(boxes: AnyArray) -> AnyArray:
     """Boxes (n, 4) of which none is parted by a stroke from side to side.
 
@@ -204,7 +216,6 @@ def _joined(boxes: AnyArray) -> AnyArray:
     if not len(boxes):
         return boxes
     for axis in (0, 1):
-        sizes = KDTree(_size(boxes))
         middles = (boxes[:, :2] + boxes[:, 2:]) / 2
         begin, end = middles.copy(), middles.copy()
         begin[:, axis], end[:, axis] = boxes[:, axis], boxes[:, 2 + axis]
@@ -217,10 +228,7 @@ def _joined(boxes: AnyArray) -> AnyArray:
         off = np.maximum(off, np.abs(others[:, axis] - boxes[:, 2 + axis]))
         near = off <= PARTED * np.min(both[:, 2:] - both[:, :2], axis=1)
         own = np.flatnonzero(near)
-        one, other, whole = (
-            sizes.query_ball_point(_size(each[own]), AS_LARGE, np.inf, return_length=True)
-            for each in (boxes, others, both)
-        )
+        one, other, whole = (_n_alike(each[own], boxes) for each in (boxes, others, both))
         own = own[whole > np.maximum(one, other)]
         own = own[~np.isin(own, after[own])]  # of three parts, two are joined
         boxes[own] = both[own]
@@ -232,6 +240,12 @@ def _size(boxes: AnyArray) -> Float64Array:
     """The logarithms (n, 2) of the width and the height of boxes."""
     result: Float64Array = np.log(boxes[:, 2:] - boxes[:, :2])
     return result
+
+
+def _n_alike(boxes: AnyArray, others: AnyArray) -> AnyArray:
+    """The number of others (m, 4) that are as large as each box (n, 4)."""
+    sizes = KDTree(_size(others))
+    return sizes.query_ball_point(_size(boxes), AS_LARGE, np.inf, return_length=True)
 
 
 def _combs_alone(ink: Ink, is_pale: bool) -> AnyArray:

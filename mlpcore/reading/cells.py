@@ -25,24 +25,27 @@ from mlpcore.typing import AnyArray, Float64Array
 #: within the share of a side of the box is the line, or the neighbour's.
 MARGIN, RIM = 1, 0.1
 
-#: Shares of the square of the usual height: less ink is dust, and a point with less is in doubt.
+#: The least ink of a mark, and of one that is sure, as a share of a square of the usual height.
 DUST, POINT = 0.002, 0.003
 
 #: Shares of a box's height: smaller ink is dirt, and smaller ink than the second is no digit.
 DIRT, MIN_DIGIT = 0.1, 0.15
 
-#: Lower ink, as a share of the usual height of digits in boxes, may be a mark, and is one. No digit
-#: is so many times as wide as high. Minus signs go with digits of the last share of a box at least.
-LOW, LOWEST, FLAT, LARGE = 0.45, 0.3, 2.5, 0.5
+#: How marks are told from digits.
+LOW = 0.45  #: the most of a mark's height, as a share of the usual height of digits
+LOWEST = 0.3  #: the least of a digit's, likewise
+FLAT = 2.5  #: the least width of a dash, as a multiple of its height; no digit is as wide
+LARGE = 0.5  #: the least height of the digits that a minus sign belongs to, as a share of the box's
 
 #: A minus sign is thinner than this share of the usual height, and a word of low letters is not.
 THICK = 0.18
 
-#: A box holds a number of several digits if so large a share of the boxes with ink that are like it
-#: in its column show several pieces side by side. If these are fewer, those of the page count, and
-#: if there are as few, all boxes, or pieces that are wider than high. Alike are boxes whose sides
-#: exceed this share of each other's.
-NUMBERS, SHORT, ALIKE = 0.25, 4, 0.8
+#: Which boxes hold numbers of several digits: those like which so large a share of boxes with ink,
+#: in the column, show several pieces side by side. Where such boxes are few, those of the page
+#: count, and where these are few, too, all boxes do.
+NUMBERS = 0.25  #: the least of that share
+SHORT = 4  #: fewer boxes are few
+ALIKE = 0.8  #: the least ratio of their sides
 
 #: More pieces side by side are a printed word, in one of several boxes.
 MAX_PIECES = 6
