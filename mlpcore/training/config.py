@@ -290,5 +290,5 @@ class TrainingConfig(Record, frozen=True):
 
     def agrees_with(self, other: TrainingConfig, epoch: int) -> bool:
         """Whether both give the same weights in all epochs before this one."""
-        epochs = max(self.epochs, other.epochs, epoch)
+        epochs = max(1, epoch)
         return self.with_epochs(epochs, epoch) == other.with_epochs(epochs, epoch)
