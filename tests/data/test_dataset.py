@@ -223,7 +223,7 @@ def test_other_numbers_have_the_range_of_the_training_images(convert, value_rang
 def test_bytes_below_half_have_their_own_range(monkeypatch):
     monkeypatch.setattr("mlpcore.data.pixels.SCANNED", len(X) // 2)  # images at a time
     levels = X // np.uint8(18), Y, X_TEST // np.uint8(18), Y_TEST
-    levels[0][len(X) // 2 - 1, 0, 0] = 15
+    levels[0][-1, 0, 0] = 15
     data = Dataset.from_arrays(*levels)
     assert data.pixels.value_range == (0, 15)
     assert_same(data, Dataset.from_arrays(levels[0] * 1.0, Y, levels[2] * 1.0, Y_TEST))
@@ -246,6 +246,8 @@ def test_rows_and_a_range_that_is_given(tmp_path):
     assert bright.pixels.value_range[0] == 0  # the background, although no pixel is so dark
     beyond = Dataset.from_arrays(X.astype(int), Y, X_TEST.astype(int) * 2, Y_TEST)
     assert beyond.test_images.max() > 2  # not cut off, and no range of its own
+    bright = Dataset.from_arrays(X / 255, Y, X_TEST / 205, Y_TEST)  # as resizing may exceed white
+    assert 1 < bright.test_images.max() < 1.5
     mask = Dataset.from_arrays(X > 99, Y, X_TEST > 99, Y_TEST)
     assert_same(mask, Dataset.from_arrays((X > 99) * 255, Y, (X_TEST > 99) * 255, Y_TEST))
 

@@ -23,7 +23,6 @@ from small_runs import refusal
 KERAS = "x_train", "y_train", "x_test", "y_test"
 HEAD = ["label", *(f"pixel{k}" for k in range(49))]
 
-
 #: The arrays of a data set in the order of the classes, on dark ground.
 FOUR = [*small_set(7, 7).values()]
 for k in (0, 2):
@@ -225,7 +224,7 @@ def test_pictures_by_class(tmp_path):
     other = (folder / "train").rename(folder / "Train") / "3" / "0.ico"
     other.parent.mkdir()
     (other.parent / ".hidden").touch()
-    assert load(folder).n_classes == 3
+    assert load(folder).notice == ""
     other.touch()
     assert "0.ico is no picture (.png, " in refusal(load, folder)
     shutil.rmtree(other.parent)
