@@ -28,7 +28,6 @@ PAPER = [pictures.as_bytes(pictures.written(pictures.enlarged(digit))) for digit
 PIXELS = np.stack([find_digit(grey).pixels for grey in PAPER])  # (4, 28, 28)
 IMAGES = MNIST_PIXELS.to_images(PIXELS)
 
-
 pytestmark = pytest.mark.usefixtures("in_folder")
 
 

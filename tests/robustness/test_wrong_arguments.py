@@ -72,20 +72,12 @@ MEMORY = (
     *(misaligned, lambda a: np.broadcast_to(a, a.shape), np.asfortranarray, lambda a: a[::-1]),
     *(lambda a: np.repeat(a, 2, axis=-1)[..., ::2], lambda a: np.broadcast_to(a[:1], a.shape)),
 )
-CONTENTS = [
-    partial(with_value, value=value, place=place)
-    for value in VALUES
-    for place in (slice(1), slice(None))
-]
+PLACES = slice(1), slice(None)
+CONTENTS = [partial(with_value, value=value, place=each) for value in VALUES for each in PLACES]
 OTHERS = (np.ndarray.tolist, lambda a: np.ma.masked_array(a, a == a))
-HUGE = [
-    partial(repeated, axis=axis, n=n) for axis in (0, -1) for n in (2**31 - 2**10, 2**31, 2**40)
-]
+LENGTHS = 2**31 - 2**10, 2**31, 2**40
+HUGE = [partial(repeated, axis=axis, n=n) for axis in (0, -1) for n in LENGTHS]
 CHANGES = (SHAPES, TYPES, MEMORY, CONTENTS, OTHERS)
-
-
-def overlapping(a, other):
-    return other.reshape(-1)[: a.size].reshape(a.shape)
 
 
 @st.composite
@@ -102,7 +94,7 @@ def spoilt(draw, arguments, changes=CHANGES):
             result[name] = draw(st.sampled_from(SCALARS))
             continue
         fitting = [a for a in arrays if a.dtype == right.dtype and a.size >= right.size]
-        overlaps = [partial(overlapping, other=a) for a in fitting]
+        overlaps = [lambda b, a=a: a.reshape(-1)[: b.size].reshape(b.shape) for a in fitting]
         change = draw(st.sampled_from([*changes, overlaps]).flatmap(st.sampled_from))
         with np.errstate(all="ignore"):
             result[name] = change(right)
@@ -193,14 +185,8 @@ STREAM = ROWS | {"last": dict(enumerate(ROWS["X"][0])), "weight": 1.0}
 STREAM_SETTINGS = {
     name: parameter.default for name, parameter in signature(StreamMLPClassifier).parameters.items()
 }
-SELECTED = {
-    "images": SAMPLES["X"].astype(np.float32),
-    "indices": np.arange(40) * 7,
-    "labels": SAMPLES["y"].astype(np.uint8),
-    "seed": 7,
-    "epoch": 3,
-    "background": -1.0,
-}
+SELECTED = {"images": SAMPLES["X"].astype(np.float32), "labels": SAMPLES["y"].astype(np.uint8)}
+SELECTED |= {"indices": np.arange(40) * 7, "seed": 7, "epoch": 3, "background": -1.0}
 
 #: Public functions, and right arguments.
 PUBLIC = [

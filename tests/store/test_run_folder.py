@@ -29,8 +29,6 @@ from small_runs import (
     start_run,
 )
 
-CONFIG_3 = make_config()
-
 
 def test_a_run_is_complete_on_disk(tmp_path):
     """Its best network is that of its epoch, not the last one."""
@@ -58,7 +56,7 @@ def test_a_full_disk_at_the_start_leaves_nothing(tmp_path, monkeypatch, calls_be
     """Neither before the settings are written nor, settings and folder written, the network."""
     calls = [None] * calls_before + [OSError(errno.ENOSPC, "No space left on device")] * 9
     monkeypatch.setattr(os, "fsync", Mock(side_effect=calls))
-    refusal(start_run, tmp_path / "runs" / "x", CONFIG_3, DATA)
+    refusal(start_run, tmp_path / "runs" / "x", make_config(), DATA)
     assert os.listdir(tmp_path / "runs" / "x") == [LOCK_FILE]
     monkeypatch.undo()
     run_folder.check_output(tmp_path / "runs" / "x")  # which does not refuse another try
@@ -78,7 +76,7 @@ def test_saving_takes_at_most_a_fiftieth_of_the_time(tmp_path, monkeypatch, take
 
     monkeypatch.setattr(run_folder.time, "monotonic", clock)
     monkeypatch.setattr(Run, "_save", save)
-    trainer, run = start_run(tmp_path / "run", CONFIG_3, DATA)
+    trainer, run = start_run(tmp_path / "run", make_config(), DATA)
     with closing(run):
         assert trainer.run() is True
     assert epochs == saved
@@ -89,7 +87,7 @@ def test_a_run_does_not_write_to_a_folder_that_took_the_place_of_its_own(tmp_pat
     """As when a user removes the folder and begins anew while the first training goes on."""
     monkeypatch.setattr(run_folder, "SAVING_SHARE", math.inf)  # after every epoch
     folder = tmp_path / "run"
-    first, run = start_run(folder, CONFIG_3, DATA)
+    first, run = start_run(folder, make_config(), DATA)
     shutil.rmtree(folder)
     assert f"cannot write {folder}" in refusal(first.run)
     state = finish_run(folder, make_config(seed=6), DATA)
@@ -103,14 +101,14 @@ def test_a_run_does_not_write_to_a_folder_that_took_the_place_of_its_own(tmp_pat
 def test_a_folder_that_holds_a_run(tmp_path, name):
     (tmp_path / name).touch()
     assert "already holds a run" in refusal(run_folder.check_output, tmp_path)
-    assert "already holds a run" in refusal(start_run, tmp_path, CONFIG_3, DATA)
+    assert "already holds a run" in refusal(start_run, tmp_path, make_config(), DATA)
     assert "belongs to a run" in refusal(run_folder.check_result_file, tmp_path / name.upper())
     run_folder.check_result_file(tmp_path / "result")
     assert set(os.listdir(tmp_path)) == {name, LOCK_FILE}
 
 
 def test_only_who_has_the_lock_trains_and_removes_what_was_left(tmp_path):
-    _, run = start_run(tmp_path / "run", CONFIG_3, DATA)
+    _, run = start_run(tmp_path / "run", make_config(), DATA)
     left, other = (run.folder / f".{name}.0a1b2c3d.tmp" for name in (LAST, "picture.png"))
     left.touch()
     other.touch()

@@ -105,13 +105,9 @@ def test_settings_that_cannot_be(changes):
 
 def test_settings_survive_json():
     """Of NumPy's types as well."""
-    config = TrainingConfig(
-        **{key: names[-1] for key, names in CHOICES.items()},
-        hidden_layers=np.array([7, 5]),
-        epochs=np.int64(3),
-        learning_rate=np.float32(0.5),
-        seed=np.uint64(2**64 - 1),
-        backend="\u202e",
-        deformation=DeformationParameters(sigma=np.float32(5), similar_labels=np.array([4])),
-    )
+    changes = {key: names[-1] for key, names in CHOICES.items()} | {"backend": "\u202e"}
+    numbers = np.array([7, 5]), np.int64(3), np.uint64(2**64 - 1), np.float32(0.5)
+    changes |= zip(("hidden_layers", "epochs", "seed", "learning_rate"), numbers)
+    changed = DeformationParameters(sigma=np.float32(5), similar_labels=np.array([4]))
+    config = TrainingConfig(**changes, deformation=changed)
     assert from_json(to_json(config), TrainingConfig) == config
