@@ -3,7 +3,7 @@
 import re
 import webbrowser
 from pathlib import Path
-from urllib.parse import unquote, urlparse
+from urllib.request import url2pathname
 
 from mlpcore.__main__ import main
 
@@ -11,9 +11,7 @@ from mlpcore.__main__ import main
 def test_a_run_or_the_network_of_the_package_opens_a_page(call, capsys, monkeypatch, tmp_path):
     opened = []
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
-    monkeypatch.setattr(
-        webbrowser, "open", lambda url: opened.append(Path(unquote(urlparse(url).path)))
-    )
+    monkeypatch.setattr(webbrowser, "open", lambda url: opened.append(Path(url2pathname(url[7:]))))
     options = "--dataset digits --arch 8 --epochs 1 --sigma 5.5 --out r"
     call("train", *options.split())
     making, found = call("draw", "r").splitlines()

@@ -71,9 +71,8 @@ def test_the_pages_of_a_tiff_file(call, capsys, monkeypatch):
     singly = call("read", "a.png", "b.png").replace("a.png", "scan.tif:1")
     assert out == singly.replace("b.png", "scan.tif:2")
     assert sorted(os.listdir("shown")) == ["0001-scan.png", "0002-scan.png"]
-    with open("out.csv", newline="") as file:
-        files = [row["file"] for row in csv.DictReader(file)]
-    assert files == ["scan.tif:1", "scan.tif:2", "scan.tif:2"]
+    rows = csv.DictReader(Path("out.csv").read_text().splitlines())
+    assert [row["file"] for row in rows] == ["scan.tif:1", "scan.tif:2", "scan.tif:2"]
     with Image.open("scan.tif") as image:
         texts = [mlpcore.read(each, page=2).text for each in ("scan.tif", image)]
         assert texts == [mlpcore.read("b.png").text] * 2 and image.tell() == 0
@@ -94,22 +93,19 @@ def test_a_table_of_a_folder(call, capsys):
     write("scans/a.png")
     write("form.png", digits=[None] * 12)  # no warning that the sample is empty
     call("read", "pretrained", "form.png", "--new-fields", "form.json")
-    with open("form.json") as file:
-        fields = json.load(file)
+    fields = json.loads(Path("form.json").read_text())
     assert fields["sample"] == "form.png" and list(fields["fields"]) == ["field 1", "field 2"]
     Path("scans/b.png").write_bytes(b"no picture")
     options = ["scans", "--csv", "out.csv", "--fields", "form.json", "--show", "shown"]
     assert main(["read", "pretrained", *options]) == 2
     assert capsys.readouterr().out.startswith(f"{os.path.join('scans', 'a.png')}:\nfield 1: ")
-    with open("out.csv", newline="") as file:
-        rows = list(csv.DictReader(file))
+    rows = [*csv.DictReader(Path("out.csv").read_text().splitlines())]
     assert [row["file"] for row in rows] == ["scans/a.png", "scans/b.png"]
     assert [len(row["field 2"]) for row in rows] == [6, 0]
     assert rows[1]["in doubt"] == "field 1; field 2"
     assert os.listdir("shown") == ["0001-a.png"]
     call("read", "pretrained", "scans/a.png", "--csv", "out.csv")
-    with open("out.csv", newline="") as file:
-        rows = list(csv.DictReader(file))
+    rows = [*csv.DictReader(Path("out.csv").read_text().splitlines())]
     assert [row["line"] for row in rows] == ["1", "2"] and len(rows[0]) == 3 + 6
 
 

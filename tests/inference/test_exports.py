@@ -114,21 +114,15 @@ def test_members_of_other_units():
 
 
 def test_onnx_says_what_it_is():
-    kind = {"activation": "relu", "loss": "cross-entropy"}
-    network = random_network((841, 7, 10), 0, **kind)
+    facts = {"activation": "relu", "loss": "cross-entropy"}
+    network = random_network((841, 7, 10), 0, **facts)
     known = {"data": "MNIST", "epoch": "3", "seed": "5"}
     trained = TrainedNetwork(Path("n"), network, MNIST_PIXELS, known | {"progress": "{}"})
     model = onnx.load_model_from_string(to_onnx(trained))
     assert [(each.domain, each.version) for each in model.opset_import] == [("", 13)]
-    assert metadata_of(model) == known | to_metadata(
-        version=mlpcore.__version__,
-        architecture="841,7,10",
-        pixels=MNIST_PIXELS,
-        target=1.0,
-        classes=[*range(10)],
-        weights_sha256=weights_sha256(network),
-        **kind,
-    )
+    facts |= {"version": mlpcore.__version__, "architecture": "841,7,10", "pixels": MNIST_PIXELS}
+    facts |= {"target": 1.0, "classes": [*range(10)], "weights_sha256": weights_sha256(network)}
+    assert metadata_of(model) == known | to_metadata(**facts)
     both = metadata_of(onnx.load_model_from_string(to_onnx(trained, trained)))
     assert json.loads(both["classes"]) == [*range(10)]
     assert json.loads(both["members"]) == [metadata_of(model)] * 2
@@ -241,11 +235,9 @@ def test_learners_for_streams(kind, names, hidden):
     expected = [list(model.predict_proba_one(sample(row)).values()) for row in rows]
     np.testing.assert_allclose(probabilities, expected, rtol=0, atol=TOLERANCE)
     found, _ = exported(regressor, rows[:, order])
-    expected, deviation = (
-        [regressor.predict_one(sample(row)) for row in rows],
-        regressor._for_export().scale[1],
-    )
-    np.testing.assert_allclose(found[:, 0], expected, rtol=0, atol=TOLERANCE * deviation[0])
+    expected = [regressor.predict_one(sample(row)) for row in rows]
+    tolerance = TOLERANCE * regressor._for_export().scale[1][0]
+    np.testing.assert_allclose(found[:, 0], expected, rtol=0, atol=tolerance)
 
 
 def test_what_is_refused(monkeypatch):
@@ -272,6 +264,5 @@ def test_what_is_refused(monkeypatch):
             mlpcore.export("a.safetensors", path, precision=precision)
     assert [path.name for path in Path().iterdir()] == ["a.safetensors"]
     monkeypatch.setattr(onnx_graph, "MAX_WEIGHT_BYTES", 4 * network.n_parameters - 1)
-    assert "bytes of weights: expected at most" in refusal(
-        mlpcore.export, "a.safetensors", "a.onnx"
-    )
+    message = refusal(mlpcore.export, "a.safetensors", "a.onnx")
+    assert "bytes of weights: expected at most" in message

@@ -72,10 +72,6 @@ def checkpoint(name=LAST, activation="tanh", text=None, **changes):
     return change
 
 
-def of_another_run(name):
-    return lambda run: (run.parent / "other" / name).replace(run / name)
-
-
 NO_FIT = f"does not match {CONFIG}"
 REFUSED = [
     (settings(hidden_layers=[9, 7]), f"{LAST} {NO_FIT}: architecture 35,9,6,3, expected"),
@@ -85,7 +81,7 @@ REFUSED = [
     (checkpoint(progress={"samples": 231}), "samples 231: expected"),
     (checkpoint(metrics_sha256="0"), f"{METRICS} is damaged: its first 2 lines do not match"),
     (checkpoint(text="[" * 100_000), f"{LAST} is damaged"),
-    *((of_another_run(name), name) for name in (BEST, LAST, METRICS)),
+    *((lambda run, n=n: os.replace(run / "../other" / n, run / n), n) for n in RUN_FILES[1:]),
     *((checkpoint(n, "relu"), f"{n} {NO_FIT}: activation relu, expected") for n in (BEST, LAST)),
 ]
 
