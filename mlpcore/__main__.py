@@ -20,7 +20,7 @@ COMMANDS = {
     "preview": "draw training images and their deformations",
     "draw": "open a page in the browser: draw a digit, see the answer",
     "export": "write a network for other programs: ONNX, safetensors, a page",
-    "backends": "list what can compute here, and why the rest cannot",
+    "backends": "list the backends that run here, and why the others do not",
 }
 
 HELP = f"""\

@@ -26,8 +26,8 @@ from mlpcore.terminal import say
 GREY_LEVELS = " .:-=+*#%@"
 
 TEXT = """\
-Prints the digit that each picture shows: the two best guesses, each with the output
-of the network. A picture is a photograph or scan of one digit on a plain
+Prints the digit that each picture shows: the two best guesses, each with the
+output of the network. A picture is a photograph or scan of one digit on a plain
 background, darker or lighter than the digit. It is converted to MNIST's format.
 Several networks guess with the mean of their outputs. Without any, the
 pretrained network guesses: net1, trained on MNIST."""

@@ -10,7 +10,7 @@ from typing import TypeVar
 
 import msgspec
 
-from mlpcore.errors import InputError, one_line, shown
+from mlpcore.errors import InputError, brief, one_line, shown
 from mlpcore.files import Lock, atomic_write, read_bounded
 from mlpcore.typing import StrPath
 
@@ -49,17 +49,17 @@ def read_document(path: StrPath, kind: type[T]) -> T:
     content = read_bounded(path, MAX_BYTES).removeprefix(codecs.BOM_UTF8)
     try:
         value = from_json(content, kind)
-        json.loads(content, object_pairs_hook=_with_other_names)
+        json.loads(content, object_pairs_hook=_check_names)
         return value
     except InputError as error:
         raise InputError(f"{shown(path)} is damaged: {error}") from None
 
 
-def _with_other_names(pairs: list[tuple[str, object]]) -> None:
+def _check_names(pairs: list[tuple[str, object]]) -> None:
     """Raise InputError when two members of an object have the same name."""
     for name, n in Counter(name for name, _ in pairs).items():
         if n > 1:
-            raise InputError(f"the name {name!r} occurs {n} times, expected another for each")
+            raise InputError(f"the name {brief(name)} occurs {n} times, expected another for each")
 
 
 def write_document(path: StrPath, value: object, locked: Lock | None = None) -> None:
