@@ -182,9 +182,8 @@ LONG = ("max_iter", "n_iter_no_change", "callbacks", "verbose")
 SAMPLES = {"X": np.random.default_rng(0).uniform(size=(40, 6, 5)), "y": np.arange(40) % 4}
 ROWS = SAMPLES | {"X": SAMPLES["X"].reshape(40, 30)}
 STREAM = ROWS | {"last": dict(enumerate(ROWS["X"][0])), "weight": 1.0}
-STREAM_SETTINGS = {
-    name: parameter.default for name, parameter in signature(StreamMLPClassifier).parameters.items()
-}
+GIVEN = signature(StreamMLPClassifier).parameters
+STREAM_SETTINGS = {name: each.default for name, each in GIVEN.items()}
 SELECTED = {"images": SAMPLES["X"].astype(np.float32), "labels": SAMPLES["y"].astype(np.uint8)}
 SELECTED |= {"indices": np.arange(40) * 7, "seed": 7, "epoch": 3, "background": -1.0}
 
