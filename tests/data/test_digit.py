@@ -156,8 +156,7 @@ BLANK = {
 
 @pytest.mark.parametrize("name", list(BLANK))
 def test_a_picture_without_a_digit(name):
-    with pytest.raises(InputError):
-        pixels_of(BLANK[name])
+    refusal(pixels_of, BLANK[name])
 
 
 @pytest.mark.skipif(not os.environ.get("MLPCORE_DATA"), reason="MLPCORE_DATA is not set")

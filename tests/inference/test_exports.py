@@ -260,8 +260,7 @@ def test_what_is_refused(monkeypatch):
     with pytest.raises(ValueError, match="not fitted"):
         mlpcore.export(OnlineMLPClassifier(), "a.onnx")
     for path, precision in (("b.onnx", "float16"), ("b.safetensors", "int8")):
-        with pytest.raises(mlpcore.InputError, match=precision):
-            mlpcore.export("a.safetensors", path, precision=precision)
+        assert precision in refusal(mlpcore.export, "a.safetensors", path, precision=precision)
     assert [path.name for path in Path().iterdir()] == ["a.safetensors"]
     monkeypatch.setattr(onnx_graph, "MAX_WEIGHT_BYTES", 4 * network.n_parameters - 1)
     message = refusal(mlpcore.export, "a.safetensors", "a.onnx")

@@ -56,9 +56,7 @@ def changed(value):
     anything = st.sampled_from(VALUES)
     if isinstance(value, dict) and value:
         names = st.sampled_from(sorted(value))
-        within = names.flatmap(
-            lambda name: changed(value[name]).map(lambda new: value | {name: new})
-        )
+        within = names.flatmap(lambda n: changed(value[n]).map(lambda new: value | {n: new}))
         fewer = names.map(lambda name: {each: value[each] for each in value if each != name})
         more = st.tuples(st.sampled_from(TEXTS), anything).map(lambda field: value | dict([field]))
         return within | within | within | fewer | more | anything
@@ -101,9 +99,8 @@ def change_network(draw, run):
     else:
         metadata[name], old = draw(st.sampled_from(TEXTS)), metadata[name]
         with contextlib.suppress(ValueError):
-            metadata[name] = draw(
-                st.just(metadata[name]) | changed(json.loads(old)).map(json.dumps)
-            )
+            other = changed(json.loads(old)).map(json.dumps)
+            metadata[name] = draw(st.just(metadata[name]) | other)
     write_network(path, network, metadata)
 
 

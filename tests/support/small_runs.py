@@ -148,9 +148,9 @@ def load_run(folder):
         return run.load()
 
 
-def refusal(call, *arguments):
+def refusal(call, *arguments, **options):
     """The one line with which a call refuses its input."""
     with pytest.raises(InputError) as caught:
-        call(*arguments)
+        call(*arguments, **options)
     assert "\n" not in str(caught.value)
     return str(caught.value)

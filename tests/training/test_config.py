@@ -5,10 +5,10 @@ import math
 import numpy as np
 import pytest
 
-from mlpcore import DeformationParameters, InputError
+from mlpcore import DeformationParameters
 from mlpcore.store.documents import from_json, to_json
 from mlpcore.training.config import CHOICES, Schedule, TrainingConfig, default_learning_rate_end
-from small_runs import make_config
+from small_runs import make_config, refusal
 
 
 def test_learning_rates_of_layers_and_of_epochs():
@@ -65,8 +65,8 @@ def test_the_number_of_epochs_changes_again():
     config = config.with_epochs(20, 5).with_epochs(7, 6)
     assert [(each.until, each.epochs) for each in config.earlier] == [(4, 6), (5, 5), (6, 20)]
     assert config.with_epochs(8, 2).earlier == before.schedules_until(2)
-    with pytest.raises(InputError, match="epochs 5: expected at least 6, as so many have begun"):
-        config.with_epochs(5, 6)
+    expected = "epochs 5: expected at least 6, as so many have begun"
+    assert expected in refusal(config.with_epochs, 5, 6)
 
 
 REFUSED = {
@@ -99,8 +99,7 @@ REFUSED = {
     ids=str,
 )
 def test_settings_that_cannot_be(changes):
-    with pytest.raises(InputError, match="expected"):
-        make_config(**changes)
+    assert "expected" in refusal(make_config, **changes)
 
 
 def test_settings_survive_json():
