@@ -53,8 +53,8 @@ class PixelSpec(Record, frozen=True):
     value_range
         The values of pixels that become the two ends of the range of inputs.
     whole
-        Whether pixels are whole numbers within that range, as bytes are. Others are real numbers,
-        which may lie beyond it by its width, or by a quarter of it from black to white.
+        Whether pixels are whole numbers within that range, as bytes are. Others are real numbers.
+        They may lie beyond it by its width, or by a quarter of that for 0 ... 1 and -1 ... 1.
     margin
         Pixels of background around the scaled picture.
     input_range
