@@ -1,6 +1,5 @@
 #include "mixture.h"
 
-#include <float.h>
 #include <math.h>
 
 /* The rates of the linear model fall to this at the least. */
@@ -128,7 +127,7 @@ double mlp_mixture_step(const mlp_mixture *m, const float *x, const mlp_wanted *
     const int sharing = shares_move(steps);
     mlp_average_steps(m->stepper, m->average, sharing ? &sample : NULL, m->counts, m->further,
                       fmod(steps, 16.0) == 0.0);
-    const double own = loss / fmaxf(weight, FLT_MIN);
+    const double own = loss / weight;
     grow_older(m->progress, own);
     if (sharing) share_anew(m, wanted, own, linear);
     learn_linear(m, x, wanted, weight, linear, deltas, deltas + top->n_out);

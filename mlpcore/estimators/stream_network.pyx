@@ -5,6 +5,7 @@
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize
 from cpython.dict cimport PyDict_Keys, PyDict_Next, PyDict_Values
 from cpython.ref cimport PyObject
+from libc.float cimport FLT_MIN
 from libc.math cimport NAN, fabs, sqrt
 from libc.string cimport memcpy, memset
 
@@ -369,7 +370,7 @@ cdef class StreamNetwork:
             return False
         if len(features.new) or features.end > model.n_in:
             return False
-        if weight == 0.0:  # which moves no scale either
+        if weight < FLT_MIN:  # as 0, which moves no scale either
             loss[0] = 0.0
             return True
         self._write(sample, True)
