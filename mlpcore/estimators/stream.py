@@ -298,7 +298,7 @@ class StreamMLPRegressor(_StreamMLP, MiniBatchRegressor):  # type: ignore[misc]
 
     Like `StreamMLPClassifier`, with one linear output and Huber's loss. The targets are scaled as
     features are: with their running mean and deviation, and cut to 5. A single one far outside
-    hardly changes the scale.
+    those before hardly changes the scale.
 
     Where River is installed, this is a `river.base.MiniBatchRegressor`.
 
