@@ -37,9 +37,6 @@ SMALL = 0.1
 #: A box that an edge of the picture cuts has at least this share of the area of a whole one.
 WHOLE = 0.75
 
-#: Strokes parted a box if one of its sides differs by this share from that of the known box there.
-OTHER = 0.15
-
 #: The parts of a box are at most so far apart, as a line is thick, and their sides at most so far
 #: off, as a share of its side. Boxes of one size differ by less than the second share in each side.
 PARTED, AS_LARGE = 0.15, 0.1
@@ -178,7 +175,7 @@ def drawn_boxes(ink: Ink, known: AnyArray, is_pale: bool) -> AnyArray:
     if len(known):  # a digit's stroke may part a box like a line
         owner = painted(known, dark.shape)[_middles(boxes)]
         off = np.abs(_size(boxes) - _size(known)[owner - 1]).max(axis=1)
-        boxes = boxes[(off < OTHER) | (owner == 0)]
+        boxes = boxes[(off < AS_LARGE) | (owner == 0)]
     is_taken = painted(boxes, dark.shape)[_middles(known)] > 0
     boxes = np.concatenate([boxes, known[~is_taken]])
     if not len(boxes) or _are_crossed(
@@ -200,9 +197,8 @@ def _several(boxes: AnyArray, known: AnyArray, dark: UInt8Array) -> tuple[AnyArr
     is_one = _n_alike(boxes, boxes) >= max(SEVERAL, SOME * len(known))
     several = boxes[is_one & (n_light >= 3)]
     sides, usual = several[:, 2:] - several[:, :2], np.median(known[:, 2:] - known[:, :2], axis=0)
-    is_whole = (sides < BOTH * usual).all(axis=1)
-    is_whole &= _sides(several) >= SMALLEST * sides.mean(axis=1)  # or it is between two lines
-    is_beside = _sides(several) >= np.where(is_whole, SMALLER, SMALLEST) * min(usual)
+    is_small = (sides < BOTH * usual).all(axis=1)  # or it is between two lines
+    is_beside = _sides(several) >= np.where(is_small, SMALLER, SMALLEST) * min(usual)
     is_beside &= painted(known, dark.shape)[_middles(several)] == 0
     is_beside &= _n_held(several, np.concatenate([known, boxes]), dark.shape) < 2
     return several, is_beside

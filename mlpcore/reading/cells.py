@@ -25,8 +25,8 @@ from mlpcore.typing import AnyArray, Float64Array
 #: within the share of a side of the box is the line, or the neighbour's.
 MARGIN, RIM = 1, 0.1
 
-#: The least ink of a mark, and of one that is sure, as a share of a square of the usual height.
-DUST, POINT = 0.002, 0.003
+#: Less ink, as a share of the square of the usual height, is dust.
+DUST = 0.002
 
 #: Shares of a box's height: smaller ink is dirt, and smaller ink than the second is no digit.
 DIRT, MIN_DIGIT = 0.1, 0.15
@@ -174,7 +174,7 @@ def _with_marks(cell: _Content, usual: float) -> _Content:
             return cell._replace(pieces=[k for k in pieces if k not in known], marks=known)
         order = sorted({*high, *marks}, key=lambda k: boxes[k].left + boxes[k].right)
         for k, mark in known.items():  # at an end of a number, it may have broken off a digit
-            if mark in ".," and (mass[k] < POINT or k in (order[0], order[-1])):
+            if mark in ".," and k in (order[0], order[-1]):
                 marks[k] = UNKNOWN
         return cell._replace(pieces=[k for k in pieces if k not in known], marks=marks)
     middle = cell.box.height / 2 - MARGIN
