@@ -99,7 +99,7 @@ static void grow_older(mlp_progress *p, double loss)
     p->loss += fmax(0.01, 1.0 / p->steps) * (loss - p->loss);
     p->former += fmax(0.001, 1.0 / p->steps) * news;
     p->variance += fmax(0.001, 1.0 / p->steps) * (news * news - p->variance);
-    const double rise = p->loss - p->former; /* the error of `loss` is as that of a mean of 200 */
+    const double rise = p->loss - p->former; /* `loss` varies as a mean of 200 losses does */
     if (rise < 0.0) return;
     p->age += 1.0;
     if (200.0 * rise * rise > SUDDEN * SUDDEN * p->variance) p->age *= 0.9;

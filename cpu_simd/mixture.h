@@ -25,8 +25,8 @@ typedef struct {
     double steps;     /* learnt so far */
     double loss;      /* of the network, without the weights of samples: the mean of the last 100 */
     double former;    /* and of the last 1,000 */
-    double variance;  /* of the latter */
-    double age;       /* the steps in which the one mean was not less than the other */
+    double variance;  /* of single losses from the latter */
+    double age;       /* the steps in which `loss` was not below `former`; fewer after a drift */
 } mlp_progress;
 
 typedef struct {
