@@ -217,7 +217,5 @@ def _field(cell: _Content, holds_numbers: bool, usual: float, alone: bool) -> Fi
     glyph = to_glyph(cell.ink, components.mask(cell.pieces)) if cell.pieces else None
     if glyph is None:
         return Field(box, 0, [], [(mark, box) for mark in cell.marks.values()], holds_numbers)
-    # Digits that are usually higher than their boxes are cut off.
-    cut = min(usual, cell.extent.height) >= box.height - 2 * MARGIN
-    doubt = 1.0 if cell.marks or cut else APART if len(groups) > 1 else 0.0
+    doubt = 1.0 if cell.marks else APART if len(groups) > 1 else 0.0
     return Field(box, 1, [Segment(0, 1, glyph._replace(box=box), 0.0)], doubt=doubt)
