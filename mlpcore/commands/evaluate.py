@@ -100,12 +100,12 @@ def describe(paths: Sequence[Path], classifier: TrainedClassifier, data: Dataset
         elif each.data and each.data.sha256 != data.sha256:
             part = ", a part held out" if each.data.held_out else ""
             say(
-                f"note: {network_name(path)} was trained on different data: "
-                f"{shown(each.data.name)} as in {shown(each.data.source)}{part}"
+                f"note: {network_name(path)} was trained on other data: "
+                f"{shown(each.data.name)} from {shown(each.data.source)}{part}"
             )
         elif not each.data and each.data_name != data.name:
             name = shown(each.data_name)
-            say(f"note: {network_name(path)} was trained on other data, called {name}")
+            say(f"note: {network_name(path)} was trained on other data: {name}")
     height, width = data.image_shape
     say(
         f"data: {data.name} ({shown(data.source)}): "

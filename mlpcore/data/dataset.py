@@ -297,7 +297,7 @@ class Dataset:
         else:
             pixels = np.concatenate([self.train_pixels, self.test_pixels])
         labels = np.concatenate([self.train_labels, self.test_labels])
-        notice = f"{self.name} has no test set: all {len(labels):,} images become one"
+        notice = f"{self.name} has no test set: the test uses all {len(labels):,} images"
         return dataclasses.replace(self, test_pixels=pixels, test_labels=labels, notice=notice)
 
     def with_strokes(self, share: float, seed: int) -> Dataset:
@@ -397,7 +397,7 @@ def load(
     if data.name != MNIST and (name == "mnist" or is_cached):
         raise InputError(f"{label} is not MNIST's: expected the published images{hint}")
     if test is None:
-        notice = f"{label} has no test set: {TEST_SIZE:.0%} of the images become one"
+        notice = f"{label} has no test set: {TEST_SIZE:.0%} of each class are for the test"
         return dataclasses.replace(data, notice=notice, divided=True)
     if data.name != MNIST and source.name.lower() == "mnist":
         return dataclasses.replace(data, notice=f"{label} is not the published MNIST")

@@ -47,9 +47,9 @@ def test_data_are_those_of_the_run_or_what_is_found(call, monkeypatch):
     write_idx(Path("new"), n_test=61)
     write_weights("n", read_network(WEIGHTS)[0], data="digits of ours")
     out = call("evaluate", "n", "--data", "new")
-    assert "note: n was trained on other data, called digits of ours\n" in out
+    assert "note: n was trained on other data: digits of ours\n" in out
     out = call("evaluate", RUN, "--data", "new")
-    assert f"note: {RUN} was trained on different data: letters as in" in out
+    assert f"note: {RUN} was trained on other data: letters from" in out
     assert "61 test images" in out
     options = ["--data", DATA, "--arch", "3", "--epochs", "1", "--out"]
     call("train", *options, "a", "--hold-out", "20")
@@ -76,7 +76,7 @@ def test_data_without_a_test_set_are_for_the_test_as_a_whole(call):
     pixels, labels = make_pixels(60, 3)
     np.savez("new.npz", X=pixels, y=labels)
     out = call("evaluate", WEIGHTS, "--data", "new.npz")
-    assert "note: new has no test set: all 60 images become one\n" in out and "of 60 " in out
+    assert "note: new has no test set: the test uses all 60 images\n" in out and "of 60 " in out
     call("train", "--data", "new.npz", "--arch", 3, "--epochs", 1, "--out", "new")
     assert "of 12 " in call("evaluate", "new", WEIGHTS, "--data", "new.npz")
     Path("new/best.safetensors").rename("alone.safetensors")  # which knows only the data's name
