@@ -98,7 +98,7 @@ class Ink(NamedTuple):
 def picture_ink(grey: UInt8Array) -> Ink | None:
     """The ink in a picture (h, w) of one digit; None if nothing stands out."""
     small = reduced(grey, PICTURE_SIDE)
-    if _ink_is_light(small, _plane(small)):
+    if _ink_is_light(small, plane(small)):
         grey, small = 255 - grey, 255 - small
     darkest, lightest = grey.min(), grey.max()
     dark = grey == darkest
@@ -214,7 +214,7 @@ def _missing_light(
     return cv2.divide(cv2.subtract(ground, grey), light, scale=255)
 
 
-def _plane(grey: UInt8Array) -> Float64Array:
+def plane(grey: UInt8Array) -> Float64Array:
     """The plane (h, w) that fits the border of a picture (h, w) by least squares."""
     y, x = np.meshgrid(*(np.linspace(-1, 1, side) for side in grey.shape), indexing="ij")
     terms = np.stack([np.ones_like(x), x, y])

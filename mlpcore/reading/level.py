@@ -8,7 +8,7 @@ import cv2
 import numpy as np
 from scipy.spatial import KDTree
 
-from mlpcore.data.ink import Ink, find_lines, page_ink, reduced
+from mlpcore.data.ink import Ink, find_lines, page_ink, plane, reduced
 from mlpcore.reading.boxes import drawn_boxes, find_quads, ruled_quads
 from mlpcore.reading.lattice import Lattice, find_lattices
 from mlpcore.typing import AnyArray, Float32Array, Float64Array, UInt8Array
@@ -58,6 +58,10 @@ GROUND, COVERED, CONVEX, LIGHT = 0.15, 0.2, 0.85, 0.5
 #: its edge. Light that falls off slowly is no edge.
 DARK, SHARP = 0.65, 0.5
 
+#: The value that light ground gets, from which darker ones rise to 255, and the most of it that is
+#: darker than the sheet's edge may be.
+TABLE, EMPTY = 40, 0.002
+
 #: So many thresholds of light are tried.
 THRESHOLDS = 6
 
@@ -73,7 +77,7 @@ class Level(NamedTuple):
     known: AnyArray
     is_pale: bool  #: whether the lines of boxes are paler than what is written
     boxes: AnyArray  #: (n, 4) int64, of all drawn boxes
-    on_ground: bool  #: whether a dark ground was taken off
+    on_ground: bool  #: whether the ground around a sheet was taken off
 
     def to_picture(self, points: AnyArray) -> Float64Array:
         """Where points (n, 2) of the level page are in the picture."""
@@ -330,10 +334,10 @@ def _skew(ink: UInt8Array) -> float:
 
 
 def find_sheet(grey: UInt8Array) -> UInt8Array | None:
-    """A mask (h, w) that is 255 on the sheet, if one lies on dark ground in a picture (h, w).
+    """A mask (h, w) that is 255 on the sheet, if ground is around it in a picture (h, w).
 
     A shadow on it may be darker than Otsu's threshold. Of lower ones, too, the one that gives the
-    sharpest edge is chosen.
+    sharpest edge is chosen. Of a sheet that is darker than its ground, nothing may lie outside.
     """
     if min(grey.shape) < LEAST:
         return None
@@ -343,7 +347,14 @@ def find_sheet(grey: UInt8Array) -> UInt8Array | None:
     sheets = [_lighter(small, threshold) for threshold in np.linspace(lit, shaded, THRESHOLDS)]
     sharp, sheet = max(sheets, key=lambda found: found[0])
     if sheet is None or sharp < SHARP:
-        return None
+        # One that is darker than its ground; the square makes the light of both differ more.
+        dark = TABLE * np.square(plane(small).clip(1) / small.clip(1))
+        sharp, sheet = _lighter(dark.clip(0, 255).astype(np.uint8), TABLE / DARK)
+        if sheet is None or sharp < SHARP:
+            return None
+        outside = dark[cv2.dilate(sheet, np.ones((9, 9), np.uint8)) == 0]
+        if np.mean(outside > TABLE / DARK) > EMPTY:
+            return None
     sheet = cv2.erode(sheet, np.ones((5, 5), np.uint8))  # its edge is no ink
     return cv2.resize(sheet, grey.shape[::-1], interpolation=cv2.INTER_NEAREST)
 

@@ -145,7 +145,7 @@ def read(
         except InputError as error:
             raise InputError(f"{name} {error}") from None
         lines = page_fields(level.ink, cells)
-    notes = ["a dark ground was taken off"] * level.on_ground
+    notes = ["the ground around the page was taken off"] * level.on_ground
     notes += [f"the page was turned by {90 * quarters}°"] * (quarters > 0)
     read = read_lines(lines, classifier, lambda points: scale * level.to_picture(points), name)
     n_unseen = sum(not cell.seen for cell in cells)

@@ -102,6 +102,19 @@ def test_a_dark_border_of_a_strip(width):
     assert found.text.replace("?", "").replace(" ", "") == "01230123"
 
 
+@pytest.mark.parametrize("shade", [100, 140, 180])
+def test_a_sheet_darker_than_its_ground(shade):
+    """In uneven light, turned; a panel beside other boxes is no sheet."""
+    ink, centres, columns = page(n=48)
+    sheet = on_paper(ink, np.random.default_rng(2), shade, 0.4 * shade)
+    image, places = turned(np.pad(sheet, 90, constant_values=240), centres + 90, 3, 240)
+    found = read(lit(image))
+    check_places(found, places, columns)
+    assert "ground" in found.notes[0]
+    found = read(np.concatenate([np.pad(sheet, 60, constant_values=240), scan(np.pad(ink, 60))]))
+    assert len(found.digits) == 96 and not found.notes
+
+
 @pytest.mark.parametrize("scale", [0.6, 3.0])
 def test_from_150_to_600_dpi(scale):
     """3.0 makes a page that is reduced before boxes are found, whose corners are those of all."""
