@@ -1,12 +1,11 @@
 /**
- * The paper's deformation as in cpu_simd/deformation.c: the same seed, epoch and number of an image
- * give the same image. Sums are rounded to float32 after each product, as a fused multiply-add
- * rounds them.
+ * The paper's deformation as in cpu_simd/deformation.c: the same seed and epoch give the same first
+ * image of a set. Sums are rounded to float32 after each product, as a fused multiply-add rounds
+ * them.
  */
-import { mapRows, sumOf, transposed } from "./image.js";
+import { IMAGE, mapRows, sumOf, transposed } from "./image.js";
 import { AFFINE, NOISE_X, NOISE_Y, philox4x32, toUniform } from "./philox.js";
 
-const GRID = 10;
 const [PAPER_RADIUS, GREATEST_PAPER_SIGMA, SIGMA_IN_CELLS] = [10, 6, 3];
 const { fround } = Math;
 
@@ -27,8 +26,8 @@ function gaussianTaps(sigma) {
 }
 
 /** The random matrix [xx, xy, yx, yy] from target to source: a scaling, then a turn or a shear. */
-function affineMap({ beta, gamma }, seed, epoch, number) {
-  const drawn = philox4x32([number, 0, epoch, AFFINE], seed).map(toUniform);
+function affineMap({ beta, gamma }, seed, epoch) {
+  const drawn = philox4x32([0, 0, epoch, AFFINE], seed).map(toUniform);
   const angle = ((beta * Math.PI) / 180) * drawn[0];
   const shears = drawn[1] < 0;
   const [scaleX, scaleY] = [1 + (gamma / 100) * drawn[2], 1 + (gamma / 100) * drawn[3]];
@@ -38,14 +37,13 @@ function affineMap({ beta, gamma }, seed, epoch, number) {
   return [cosine / scaleX, (sine - shear) / scaleX, -sine / scaleY, cosine / scaleY].map(fround);
 }
 
-/** Displacement noise for one image: `size` rows and columns of its grid. */
-function noise([top, left], size, seed, epoch, number, purpose) {
-  const grid = Math.floor(number / GRID ** 2);
+/** Displacement noise: `size` rows and columns. */
+function noise(size, seed, epoch, purpose) {
   const rows = Array.from({ length: size }, () => new Float32Array(size));
-  for (let group = top >> 2; 4 * group < top + size; group++) {
+  for (let group = 0; 4 * group < size; group++) {
     for (let x = 0; x < size; x++) {
-      philox4x32([(group << 16) + left + x, grid, epoch, purpose], seed).forEach((word, k) => {
-        const row = rows[4 * group + k - top];
+      philox4x32([(group << 16) + x, 0, epoch, purpose], seed).forEach((word, k) => {
+        const row = rows[4 * group + k];
         if (row) row[x] = fround(fround(word | 0) * 2 ** -31);
       });
     }
@@ -54,36 +52,29 @@ function noise([top, left], size, seed, epoch, number, purpose) {
 }
 
 /**
- * Displacements of one image in pixels: alpha times the noise, smoothed. Columns come first where
- * each pixel has a number of noise, and otherwise rows. The image is `top` and `left` pixels after a
- * cell begins.
+ * Displacements in pixels: alpha times the noise, smoothed. Columns come first where each pixel has
+ * a number of noise, and otherwise rows.
  */
-function field(cells, side, [top, left], taps, alpha) {
-  const by = (phases, skip) => (row, x) => {
-    const first = Math.floor((skip + x) / phases.length);
-    const weights = phases[(skip + x) % phases.length];
+function field(cells, taps, alpha) {
+  const by = (phases) => (row, x) => {
+    const first = Math.floor(x / phases.length);
+    const weights = phases[x % phases.length];
     return weights.reduce((sum, weight, i) => fround(weight * row[first + i] + sum), 0);
   };
   const scaled = taps.map((weights) => weights.map((tap) => fround(alpha / taps.length) * tap));
   const turned = taps.length > 1 ? (rows) => rows : transposed;
-  const rows = turned(mapRows(mapRows(turned(cells), side, by(taps, left)), side, by(scaled, top)));
+  const rows = turned(mapRows(mapRows(turned(cells), IMAGE, by(taps)), IMAGE, by(scaled)));
   return rows.flatMap((row) => [...row]);
 }
 
 /** The sources of the pixels of an image: two fields of displacements and a matrix. */
-export function drawMap(parameters, side, seed, epoch, number = 0) {
+export function drawMap(parameters, seed, epoch) {
   const taps = gaussianTaps(parameters.sigma);
-  const [cell, tile] = [taps.length, number % GRID ** 2]; // in a grid of 10 x 10 images
-  const corner = [Math.floor(tile / GRID) * side, (tile % GRID) * side];
-  const size = Math.floor((side + cell - 2) / cell) + taps[0].length;
-  const first = corner.map((place) => Math.floor(place / cell));
-  const skipped = corner.map((place) => place % cell);
+  const size = Math.floor((IMAGE + taps.length - 2) / taps.length) + taps[0].length;
   const [dx, dy] = [NOISE_X, NOISE_Y].map((purpose) =>
-    field(
-      noise(first, size, seed, epoch, number, purpose), side, skipped, taps, parameters.alpha,
-    ),
+    field(noise(size, seed, epoch, purpose), taps, parameters.alpha),
   );
-  return { dx, dy, matrix: affineMap(parameters, seed, epoch, number) };
+  return { dx, dy, matrix: affineMap(parameters, seed, epoch) };
 }
 
 /** The colour around an image: the median of its border, as in mlpcore/deformation/values.py. */

@@ -179,7 +179,7 @@ async function showForms() {
   for (let k = 0; k < FORMS; k++) {
     await new Promise((done) => setTimeout(done));
     if (own !== round || image !== asked) return;
-    const { inputs, outputs } = answer(asked, drawMap(parameters, IMAGE, seed, k));
+    const { inputs, outputs } = answer(asked, drawMap(parameters, seed, k));
     const [first] = ranking(outputs);
     const canvas = inkCanvas(inkOf(inputs[0], networks[0]));
     shown.push(element("li", first === guess ? "" : "other", canvas, classes[first]));
