@@ -138,10 +138,12 @@ cdef class _Settings:
     cdef const mlp_kernels *kernels
     cdef mlp_team_size team_size  # how many threads were best; zero at first
 
-    def __cinit__(self, name, threads, schedule, block, packed_from):
+    def __cinit__(self, name, threads=None, schedule="sparse", block=DEFAULT_BLOCK,
+                  packed_from=PACKED_FROM):
         reason = unavailable_reason(name)
         if reason is not None:
             raise InputError(f"backend {reprlib.repr(name)} cannot run: {reason}")
+        threads = available_cores() if threads is None else threads
         check_whole("threads", threads, 1, MAX_THREADS)
         if not isinstance(schedule, str) or schedule not in SCHEDULES:
             *others, last = SCHEDULES
@@ -163,7 +165,7 @@ cdef int _check(int status) except -1:
     return 0
 
 
-class SimdBackend(Backend):
+class SimdBackend(_Settings, Backend):
     """On-line back-propagation and deformation in C.
 
     Parameters
@@ -196,20 +198,7 @@ class SimdBackend(Backend):
 
     def __init__(self, name, threads=None, schedule="sparse", block=DEFAULT_BLOCK,
                  packed_from=PACKED_FROM):
-        threads = available_cores() if threads is None else threads
-        self._settings = _Settings(name, threads, schedule, block, packed_from)
-
-    @property
-    def name(self):
-        return self._settings.name
-
-    @property
-    def threads(self):
-        return self._settings.threads
-
-    @property
-    def schedule(self):
-        return self._settings.schedule
+        pass  # `_Settings` has taken them
 
     @property
     def description(self):
@@ -222,7 +211,7 @@ class SimdBackend(Backend):
     @property
     def packs(self):
         """Whether training reads packed copies of the weights, if there are enough of them."""
-        cdef _Settings own = self._settings
+        cdef _Settings own = self
         return own.schedule in ("sparse", "packed") and own.kernels.pack_weights != NULL
 
     def _train(self, Network network not None, samples, progress):
@@ -232,7 +221,7 @@ class SimdBackend(Backend):
         cdef const int32_t[::1] o = samples.order
         cdef const float[::1] eta = samples.rates.astype(np.float32)
         cdef const float[::1] factor = samples.weights
-        cdef _Settings own = self._settings
+        cdef _Settings own = self
         cdef mlp_team_size team_size = own.team_size
         cdef mlp_training training
         cdef _Poll poll = _Poll()
@@ -271,7 +260,7 @@ class SimdBackend(Backend):
         return _result(&training)
 
     def stepper(self, Network network not None):
-        return CStepper(self._settings, network)
+        return CStepper(self, network)
 
     def _predict(self, Network network not None, images, poll=None):
         outputs = np.empty((len(images), network.layer_sizes[network.n_layers]), np.float32)
@@ -289,7 +278,7 @@ class SimdBackend(Backend):
         cdef asked caller = asked(<void *>asking, PyThreadState_Get())
         mlp_start_poll(&prediction.poll, _ask, &caller)
         cdef int status
-        cdef _Settings own = self._settings
+        cdef _Settings own = self
         with nogil:
             status = mlp_predict(own.kernels, &prediction, own.threads)
         if asking.exception is not None:
@@ -302,7 +291,7 @@ class SimdBackend(Backend):
         cdef const float[::1] values = pixels.values_of_bytes
         cdef float[:, :, ::1] inputs = out
         cdef mlp_pixels converted
-        cdef _Settings own = self._settings
+        cdef _Settings own = self
         cdef int status
         converted.n, converted.in_height, converted.in_width = images.shape
         converted.height, converted.width = out.shape[1:]
@@ -320,15 +309,15 @@ class SimdBackend(Backend):
         if not isinstance(fields, EpochFields):
             fields, given = NO_FIELDS, fields
         shape = job.out.shape[1:]
-        _deform(self._settings, shape, fields, indices, planes, given, None, job.values)
+        _deform(self, shape, fields, indices, planes, given, None, job.values)
 
     def _deform_selected(self, images, affine, fields, indices, backgrounds, out):
         planes = images, affine, backgrounds, out
-        _deform(self._settings, images.shape[2:], fields, indices, planes, None, None, None)
+        _deform(self, images.shape[2:], fields, indices, planes, None, None, None)
 
     def _fields(self, height, width, fields, indices):
         result = np.empty((len(indices), 2, height, width), np.float32)
-        _deform(self._settings, (height, width), fields, indices, (None,) * 4, None, result, None)
+        _deform(self, (height, width), fields, indices, (None,) * 4, None, result, None)
         return result
 
 

@@ -27,15 +27,15 @@ from mlpcore.checks import GREATEST_RATE, LEAST_RATE
 from mlpcore.deformation.parameters import IDENTITY, DeformationParameters
 from mlpcore.estimators.fitting import (
     FEW,
+    FitRecord,
     LossLines,
-    Plateau,
     StepperCache,
     bounded,
     copy_of,
     decay_of,
     few_samples,
-    observers_of,
     outputs_of,
+    split_callbacks,
     train_by_steps,
     warn_of_training,
 )
@@ -230,8 +230,8 @@ class OnlineMLP(BaseEstimator):  # type: ignore[misc]
         held_out = None
         if self.early_stopping:
             samples, held_out = samples.split(self.validation_fraction, config.seed)
-        stopping = Plateau(mlp, held_out)
-        observers = [stopping, *observers_of(self.callbacks, mlp)]
+        functions, others = split_callbacks(self.callbacks)
+        record = FitRecord(mlp, held_out, functions)
         mlp._n_samples, mlp.target_ = len(samples.targets), config.target
         # What continues after the epochs of `_history`.
         state = TrainingState(mlp._network, history=mlp._history)
@@ -241,11 +241,11 @@ class OnlineMLP(BaseEstimator):  # type: ignore[misc]
         if self.verbose and not mlp._settings():  # which counts errors
             lines = ProgressBar(sys.stdout)
         with lines as console:
-            observers.append(console)
+            observers = record, *others, console
             decay = decay_of(mlp, len(samples.targets), backend)
             complete = Trainer(config, source, backend, observers, state, decay).run()
         warn_of_training(mlp, samples, n_before, complete)
-        mlp._network = stopping.best or mlp._network
+        mlp._network = record.best or mlp._network
         self.__dict__.update(mlp.__dict__)
         return self
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import math
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -61,38 +61,19 @@ def copy_of(mlp: Any) -> Any:
     return result
 
 
-class EpochRecord(Observer):
-    """Brings the fitted attributes of an estimator up to date after each epoch.
+class FitRecord(Observer):
+    """Brings the fitted attributes of an estimator up to date after each epoch, and may end `fit`.
 
-    Then it calls functions with a copy of the estimator, and stops if one returns true.
+    Training stops when one of the functions, which get a copy of the estimator, returns true; or
+    when the score of held-out samples no longer rises. Without such samples, it is the loss that
+    falls no more; but with a deformation every epoch is new to the network, so its loss says less
+    and stops nothing. The rule is that of scikit-learn's MLPClassifier: training stops after more
+    than `n_iter_no_change` epochs in a row, none of which was better than the best by `tol`. With
+    held-out samples, `best` is the network of the first epoch with the highest score.
     """
 
-    def __init__(self, mlp: Any, functions: Sequence[Callable[[Any, EpochMetrics], object]]):
-        self.mlp, self.functions = mlp, functions
-
-    def on_epoch_end(self, trainer: Trainer, metrics: EpochMetrics) -> None:
-        """Adds the epoch, and the network as it is after it."""
-        self.mlp._network = trainer.state.network
-        self.mlp.loss_curve_.append(metrics.loss)
-        self.mlp.t_ += metrics.n_train
-        self.mlp._history = trainer.state.history
-        for function in self.functions:
-            if function(copy_of(self.mlp), metrics):
-                trainer.request_stop()
-
-
-class Plateau(Observer):
-    """Stops training when the score of held-out samples no longer rises.
-
-    Without such samples, it is the loss that falls no more; but with a deformation every epoch is
-    new to the network, so its loss says less and stops nothing. The rule is that of scikit-learn's
-    MLPClassifier: training stops after more than `n_iter_no_change` epochs in a row, none of which
-    was better than the best by `tol`. With held-out samples the estimator's scores are brought up
-    to date, and `best` is the network of the first epoch with the highest one.
-    """
-
-    def __init__(self, mlp: Any, held_out: Samples | None = None):
-        self.mlp, self.held_out = mlp, held_out
+    def __init__(self, mlp: Any, held_out: Samples | None, functions: Sequence[Any]):
+        self.mlp, self.held_out, self.functions = mlp, held_out, functions
         self.best: Network | None = None
         self._best_score, self._without_change = -np.inf, 0
         self._patience = math.inf if mlp.deformation and not held_out else mlp.n_iter_no_change
@@ -100,18 +81,22 @@ class Plateau(Observer):
             mlp.validation_scores_ = mlp.validation_scores_ or []
 
     def on_epoch_end(self, trainer: Trainer, metrics: EpochMetrics) -> None:
-        """Asks for a stop if it is time."""
-        score, network, held_out = -metrics.loss, trainer.state.network, self.held_out
-        if held_out:
-            outputs = outputs_of(network, held_out.inputs, trainer.backend)
-            score = self.mlp._held_out_score(outputs, held_out)
-            self.mlp.validation_scores_.append(score)
+        """Adds the epoch, and the network as it is after it; asks for a stop if it is time."""
+        mlp, score, network = self.mlp, -metrics.loss, trainer.state.network
+        if self.held_out:
+            outputs = outputs_of(network, self.held_out.inputs, trainer.backend)
+            score = mlp._held_out_score(outputs, self.held_out)
+            mlp.validation_scores_.append(score)
             if score > self._best_score:
-                self.mlp.best_validation_score_, self.best = score, network.copy()
-        improved = score >= self._best_score + self.mlp.tol
+                mlp.best_validation_score_, self.best = score, network.copy()
+        improved = score >= self._best_score + mlp.tol
         self._without_change = 0 if improved else self._without_change + 1
         self._best_score = max(score, self._best_score)
-        if self._without_change > self._patience:
+        mlp._network, mlp._history = network, trainer.state.history
+        mlp.loss_curve_.append(metrics.loss)
+        mlp.t_ += metrics.n_train
+        stops = [function(copy_of(mlp), metrics) for function in self.functions]
+        if self._without_change > self._patience or any(stops):
             trainer.request_stop()
 
 
@@ -123,17 +108,17 @@ class LossLines(Observer):
         print(f"epoch {metrics.epoch}, rate {metrics.learning_rate:.4g}, loss {metrics.loss:.6g}")
 
 
-def observers_of(callbacks: Any, mlp: Any) -> list[Observer]:
-    """An `EpochRecord` that calls the functions among callbacks, and the Observers among them."""
+def split_callbacks(callbacks: Any) -> tuple[list[Any], list[Observer]]:
+    """The functions among callbacks, and the Observers."""
     if not isinstance(callbacks, Sequence | None):
         raise InputError(f"callbacks {callbacks!r}: expected a list of functions or Observers")
     functions: list[Any] = []
-    observers: list[Observer] = [EpochRecord(mlp, functions)]
+    observers: list[Observer] = []
     for each in callbacks or ():
         if not (isinstance(each, Observer) or callable(each)) or isinstance(each, type):
             raise InputError(f"callbacks: {each!r}, expected functions or Observers")
         (observers if isinstance(each, Observer) else functions).append(each)
-    return observers
+    return functions, observers
 
 
 def still_falls(losses: Sequence[float], rates: Sequence[float], first: float) -> bool:

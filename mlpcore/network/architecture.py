@@ -42,7 +42,8 @@ def parse_hidden_layers(text: str) -> tuple[int, ...]:
         return PRESETS[name]
     expected = f"expected {', '.join(PRESETS)} or widths such as 1000,500"
     parts = [part.strip() for part in name.split(",")]
-    check_depth(len(parts))
+    if len(parts) > MAX_LAYERS:
+        raise InputError(f"{len(parts):,} hidden layers: expected at most {MAX_LAYERS}")
     for part in parts:
         digits = part.isascii() and part.isdigit() and len(part) < 10  # int() refuses thousands
         if not (digits and 1 <= int(part) <= MAX_WIDTH):
@@ -62,12 +63,6 @@ def hidden_layers_of(hidden_layer_sizes: Any) -> tuple[int, ...]:
     for size in sizes:
         check_whole("hidden_layer_sizes", size, 1, MAX_WIDTH)
     return sizes
-
-
-def check_depth(n_hidden: int) -> None:
-    """Raise InputError if a network has more hidden layers than any use."""
-    if n_hidden > MAX_LAYERS:
-        raise InputError(f"{n_hidden:,} hidden layers: expected at most {MAX_LAYERS}")
 
 
 def format_hidden_layers(hidden: Sequence[int]) -> str:
