@@ -107,7 +107,8 @@ def test_deformed_digits(open_page, pictures):
         ink = pictures[k]
         pixels = (ink, ink // 2 + 80, 255 - ink)[k % 3].copy()
         pixels[0, :9] = 255 - pixels[0, 9]  # a spot at the edge is not the paper
-        found = page.evaluate(script, [pixels.ravel().tolist(), parameters.get_params(), seed, epoch])
+        given = [pixels.ravel().tolist(), parameters.get_params(), seed, epoch]
+        found = page.evaluate(script, given)
         image = MNIST_PIXELS.to_images(pixels[None])
         drawing = np.zeros(1, int), np.zeros(1, int), parameters, seed, epoch, BACKEND
         expected = deform_selected(image, *drawing, float(border_values(image[None])[0]))
