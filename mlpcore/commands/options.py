@@ -156,29 +156,25 @@ def run_tool(
     `smaller` takes less memory, and is said when there is not enough; `interrupted` after Ctrl-C.
     Returns the exit status: that of `command`, 2 for bad input, 128 + n for signal n.
     """
-    message = ""
+    status, message = 2, ""
     terminal.open_streams()
     try:
         raise_on_interrupt()
         try:
-            status = command()
+            result = command()
         except SystemExit:  # by which argparse leaves after --help
-            status = 0
+            result = 0
         sys.stdout.flush()
-        return status
-    except InputError as error:
-        message = str(error)
+        return result
     except MemoryError as error:
-        message = f"out of memory: {str(error) or 'no details'}; expected {smaller}"
+        message = f"error: out of memory: {str(error) or 'no details'}; expected {smaller}"
     except KeyboardInterrupt:
-        terminal.flush_or_discard(sys.stdout)
-        terminal.say(interrupted, sys.stderr)
-        return 128 + signal.SIGINT
+        status, message = 128 + signal.SIGINT, interrupted
     except BrokenPipeError:  # nobody reads the output any more
-        terminal.flush_or_discard(sys.stdout)
-        return 128 + SIGPIPE
-    except OSError as error:  # such as a full disk behind stdout
-        message = str(error)
+        status = 128 + SIGPIPE
+    except (InputError, OSError) as error:  # OSError: such as a full disk behind stdout
+        message = f"error: {error}"
     terminal.flush_or_discard(sys.stdout)
-    terminal.say(printable(f"error: {message}"), sys.stderr)
-    return 2
+    if message:
+        terminal.say(printable(message), sys.stderr)
+    return status

@@ -47,19 +47,11 @@ def parse(argv: Sequence[str]) -> argparse.Namespace:
     add_picture_arguments(parser)
     add = parser.add_argument
     add("--show", metavar="PATH", type=Path, help="draw what was found: a PNG file, or a folder")
-    add(
-        "--csv",
-        metavar="FILE",
-        type=Path,
-        help="write a table: a row for each line or, with --fields, each page",
-    )
+    rows = "write a table: a row for each line or, with --fields, each page"
+    add("--csv", metavar="FILE", type=Path, help=rows)
     add("--fields", metavar="FILE", type=Path, help="JSON: a sample page, and fields by name")
-    add(
-        "--new-fields",
-        metavar="FILE",
-        type=Path,
-        help="write a file of fields from the boxes found",
-    )
+    boxes = "write a file of fields from the boxes found"
+    add("--new-fields", metavar="FILE", type=Path, help=boxes)
     parser.add_whole("--columns", "number of columns, if the page has a single grid")
     parser.add_whole("--rows", "number of rows, if the page has a single grid")
     return parser.parse_intermixed_args(argv)
