@@ -153,6 +153,7 @@ def drawn_boxes(ink: Ink, known: AnyArray, is_pale: bool) -> AnyArray:
     """
     dark = ink.pale if is_pale else ink.strokes
     first, share = _rectangles(dark), SMALL
+    frames = first
     others = first[:0]
     if len(known):  # the page's largest lattice
         others, is_beside = _several(first, known, dark)
@@ -161,7 +162,7 @@ def drawn_boxes(ink: Ink, known: AnyArray, is_pale: bool) -> AnyArray:
     else:  # a frame around boxes has another size
         first = first[_n_held(first, first, dark.shape) < 2]
     if not len(first):
-        return _combs_alone(ink, is_pale)
+        return _combs_alone(ink, frames, is_pale)
     sides = first[:, 2:] - first[:, :2]
     width, height = (quantile(each, _areas(first), share) for each in sides.T)
     side = min(width, height)
@@ -181,8 +182,13 @@ def drawn_boxes(ink: Ink, known: AnyArray, is_pale: bool) -> AnyArray:
     if not len(boxes) or _are_crossed(
         boxes, without_lines(ink.strokes, lines), side, len(known) > 0
     ):
-        return _combs_alone(ink, is_pale)
-    return np.concatenate([boxes, _comb_places(ink, np.concatenate([boxes, others]))])
+        return _combs_alone(ink, frames, is_pale)
+    whole = np.concatenate([known, others])
+    is_whole = _n_alike(boxes, whole) > 0
+    places = _comb_places(ink, np.concatenate([boxes[is_whole], whole]), frames)
+    boxes = boxes[_n_held(boxes, places, dark.shape) <= FEWEST]
+    is_free = painted(boxes, dark.shape)[_middles(places)] == 0
+    return np.concatenate([boxes, places[is_free]])
 
 
 def _several(boxes: AnyArray, known: AnyArray, dark: UInt8Array) -> tuple[AnyArray, BoolArray]:
@@ -244,10 +250,10 @@ def _n_alike(boxes: AnyArray, others: AnyArray) -> AnyArray:
     return sizes.query_ball_point(_size(boxes), AS_LARGE, np.inf, return_length=True)
 
 
-def _combs_alone(ink: Ink, is_pale: bool) -> AnyArray:
+def _combs_alone(ink: Ink, frames: AnyArray, is_pale: bool) -> AnyArray:
     """The places (n, 4) of combs on a page without boxes; none where paler lines are looked for."""
     none = np.zeros((0, 4), int)
-    return none if is_pale else _comb_places(ink, none)
+    return none if is_pale else _comb_places(ink, none, frames)
 
 
 def _rectangles(dark: UInt8Array) -> AnyArray:
@@ -350,8 +356,11 @@ def _are_crossed(boxes: AnyArray, strokes: UInt8Array, side: float, in_lattice: 
     return bool(np.hypot(2 * n_left - n, 2 * n_upper - n).sum() >= ASIDE * n.sum())
 
 
-def _comb_places(ink: Ink, boxes: AnyArray) -> AnyArray:
-    """The places (n, 4) of combs outside of boxes, without ticks and base lines."""
+def _comb_places(ink: Ink, boxes: AnyArray, frames: AnyArray) -> AnyArray:
+    """The places (n, 4) of combs outside of boxes, without ticks and base lines.
+
+    The side of one of the frames (m, 4) around combs may be a base line.
+    """
     dark = ink.strokes
     for left, top, right, bottom in boxes.tolist():
         apart = round(APART * min(right - left, bottom - top))
@@ -368,8 +377,14 @@ def _comb_places(ink: Ink, boxes: AnyArray) -> AnyArray:
             continue
         up, down = (_standing(each, line) for each in (dark[:y][::-1], dark[line.bottom :]))
         most = min(MOST, length // narrowest)
-        ticks = max((_ticks(*each, thick, most) for each in ((up, down), (down, up))), key=len)
+        near = 2 * thick + TICK
+        begin, top, end, bottom = frames.T
+        spans = (begin <= left + near) & (end >= line.right - near)
+        below = (begin < line.right) & (end > left) & (np.abs(top - line.bottom) <= near)
+        ways = [(up, down), (down, up)][: 1 if below.any() else 2]
+        ticks = max((_ticks(*each, thick, most) for each in ways), key=len)
         above = [box.bottom for box in found if box.right > left and box.left < line.right]
+        above += top[spans & (top < y) & (bottom > y - near)].tolist()
         ends = np.rint(left + ticks).clip(0, dark.shape[1]).astype(int).tolist()
         inset = thick // 2 + 2
         for begin, end in pairwise(ends):

@@ -512,6 +512,23 @@ def test_ticks_on_a_base_line_part_digits(tick, scale):
     assert [each.answer for each in found.digits] == list(range(10))
 
 
+@pytest.mark.parametrize("scale", [0.6, 1.0])
+def test_combs_in_frames(scale):
+    """Two on lines, and strips with ticks below, and above and below, in a frame with a title."""
+    image = Image.new("L", (900, 640))
+    ImageDraw.Draw(image).text((60, 50), "SENDER", 255, ImageFont.load_default(30))
+    sheet = np.array(image) / 255
+    sheet[[40, 41, 42, 600, 601, 602], 40:860] = sheet[40:600, [40, 41, 42, 857, 858, 859]] = 1
+    for k, n in enumerate((10, 6, 10, 10)):
+        base = 200 + 120 * k
+        comb(sheet, CLEAR[:n], 100, base, 0.3, 0.3 if k < 2 else 1.2)
+        sheet[base - 77 : base - 74, 100 : 744 * (k > 1)] = 1
+        for x in range(100, 741 * (k > 2), 64):
+            sheet[base - 77 : base - 57, x : x + 3] = 1
+    found = read(np.asarray(reduced(as_bytes(scan(sheet)), round(900 * scale))))
+    assert found.text.replace("?", "").split() == ["0123456789"[:n] for n in (10, 6, 10, 10)]
+
+
 def test_ticks_that_cross_their_line_part_no_digits():
     """As the lines of an open table do."""
     sheet = np.zeros((300, 800))
