@@ -105,7 +105,7 @@ def test_a_crop_of_two_values_along_the_ink():
 
 
 @pytest.mark.parametrize("sides", ["tblr", "t", "b", "lr", "tl", "blr"])
-@pytest.mark.parametrize("thick", [1, 4])
+@pytest.mark.parametrize("thick", [1, 4, 12])
 def test_a_frame_leaves_no_trace(sides, thick):
     for k in range(4):
         assert_same_digit(framed(written(k), thick, sides), k)
