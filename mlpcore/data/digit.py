@@ -39,8 +39,8 @@ MIN_SIDE, WORKING_SIDE = 8, 256
 
 #: A smaller picture shows no lines beside a digit. Lines run along so large a share of a picture,
 #: and are thinner than the next share of its shorter side. The edge of a table is thinner than the
-#: third one. What is left at the border of a line that was cut along runs along the last one.
-MIN_RULED, RUN, THIN, DEPTH, REST = 24, 0.9, 0.08, 0.2, 0.5
+#: last one.
+MIN_RULED, RUN, THIN, DEPTH = 24, 0.9, 0.08, 0.2
 
 #: The most ink beside an edge. More is there if what seems to be an edge is ground.
 MAX_BESIDE = 0.25
@@ -162,9 +162,7 @@ def _views(image: UInt8Array) -> tuple[UInt8Array, ...]:
 def _edge(dark: UInt8Array) -> int:
     """The number of rows at the top that end with the first line along the width; 0 without one."""
     share = dark.mean(axis=1) / 255
-    least = np.full(int(DEPTH * len(dark)), RUN)
-    least[: max(1, len(dark) // 48)] = REST
-    rows = np.flatnonzero(share[: len(least)] >= least)
+    rows = np.flatnonzero(share[: int(DEPTH * len(dark))] >= RUN)
     if not len(rows):
         return 0
     begin = int(rows[np.diff(rows, append=len(dark) + 1) > 1][0]) + 1
