@@ -11,18 +11,16 @@
 static int counting;
 static atomic_long calls_left, blocks;
 
-void mlp_fail_call(long n)
+void mlp_fail_call(long n, long *left, long *held)
 {
+    *left = calls_left;
+    *held = blocks;
     counting = n > 0;
     calls_left = n;
     blocks = 0;
 }
 
 int mlp_call_fails(void) { return counting && atomic_fetch_sub(&calls_left, 1) == 1; }
-
-long mlp_calls_left(void) { return calls_left; }
-
-long mlp_blocks(void) { return blocks; }
 
 void *mlp_allocate_aligned(size_t align, size_t bytes)
 {

@@ -142,6 +142,4 @@ cdef extern from "pixels.h" nogil:
     int mlp_to_inputs(const mlp_pixels *pixels, int n_threads)
 
 cdef extern from "allocate.h" nogil:
-    void mlp_fail_call(long n)
-    long mlp_calls_left()
-    long mlp_blocks()
+    void mlp_fail_call(long n, long *left, long *held)

@@ -547,10 +547,10 @@ cdef int _let_others() except -1:
 
 
 def _fail_call(long n):
-    """Count calls of C from now on, and let number n fail; 0 ends that. For tests."""
-    mlp_fail_call(n)
+    """Count calls of C from now on, and let number n fail; 0 ends that. For tests.
 
-
-def _calls():
-    """The number of calls until one fails, and of blocks that C has not freed. For tests."""
-    return mlp_calls_left(), mlp_blocks()
+    Returns, for the count before, the calls left until one failed and the blocks not freed.
+    """
+    cdef long left, held
+    mlp_fail_call(n, &left, &held)
+    return left, held
