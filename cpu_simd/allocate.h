@@ -26,8 +26,8 @@ void *mlp_keep(mlp_memory *memory, void *block);
 void mlp_free_kept(mlp_memory *memory);
 
 /* For tests: from now on calls are counted, allocations and starts of threads, and number n fails.
- * 0: nothing is counted, and none fails. Of the count before, `left` becomes how many calls were left
- * until one failed (0 or less: one has), and `held` how many allocated blocks were not freed. */
+ * 0: nothing is counted, and none fails. Of the count before, `left` becomes how many calls were
+ * left until one failed (0 or less: one has), and `held` how many blocks were not freed. */
 void mlp_fail_call(long n, long *left, long *held);
 
 /* Counts such a call, and returns whether it is the one that fails. */

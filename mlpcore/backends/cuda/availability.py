@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import functools
 import threading
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from mlpcore.errors import InputError, one_line
 
@@ -16,35 +16,28 @@ if TYPE_CHECKING:
     from mlpcore.backends.cuda.driver import CudaDriver
 
 
-def _import_packages() -> tuple[Any, Any]:
-    """PyCUDA's driver module, initialised, and the driver API of cuda-bindings."""
+@functools.cache
+def _first_driver() -> CudaDriver | str:
     try:
         import pycuda.driver as cuda
         from cuda.bindings import driver as bindings
     except ImportError as error:
         reason = one_line(error)
         if "libcuda" in reason:
-            raise InputError(f"no NVIDIA driver: {reason}") from error
-        raise InputError(
-            f"PyCUDA and cuda-bindings cannot be imported ({reason}): pip install 'mlpcore[cuda]'"
-        ) from error
+            return f"no NVIDIA driver: {reason}"
+        install = "pip install 'mlpcore[cuda]'"
+        return f"PyCUDA and cuda-bindings cannot be imported ({reason}): {install}"
     try:
         cuda.init()
         if cuda.Device.count() == 0:
-            raise InputError("no CUDA device is visible")
+            return "no CUDA device is visible"
     except cuda.Error as error:
-        raise InputError(f"no CUDA device: {one_line(error)}") from error
-    return cuda, bindings
+        return f"no CUDA device: {one_line(error)}"
+    from mlpcore.backends.cuda.driver import CudaDriver
 
-
-@functools.cache
-def _first_driver() -> CudaDriver | str:
     try:
-        packages = _import_packages()
-        from mlpcore.backends.cuda.driver import CudaDriver
-
-        return CudaDriver(*packages)
-    except InputError as error:  # absent, or failing as soon as it is used
+        return CudaDriver(cuda, bindings)
+    except InputError as error:  # failing as soon as it is used
         return str(error)
 
 
