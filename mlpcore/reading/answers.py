@@ -27,10 +27,10 @@ NUMBER_GAP = 0.5
 WORDS, PRINT, TABLE = 8, 0.35, 0.65
 
 #: Which way is up.
-FEW, MANY = 8, 60  #: the least digits that show it, and the most that are looked at
-MOST = 0.65  #: the least share of them that is sure in one of the four ways
-SURE = 0.75  #: the least mean margin of those, turned
-SURER = 0.12  #: by how much that exceeds their mean margin as they are
+SURE = 0.9  #: with a greater mean margin of its digits, a page is not turned
+MANY = 60  #: the most digits that are looked at
+MORE, FEW = 1.2, 2  #: turned, more digits are sure by this factor, and by more than so many
+MOST = 0.65  #: the least share of them that is sure
 STROKE = 0.4  #: the width of a stroke, such as a one or a dash, as a share of its length
 
 #: The most candidates for digits on a page.
@@ -135,32 +135,37 @@ def read_lines(
     return result
 
 
-def quarter_turns(lines: list[list[Field]], classifier: TrainedClassifier) -> int:
-    """The number of quarter turns, counter-clockwise, that make the digits of fields upright."""
+def quarter_turns(
+    lines: list[list[Field]],
+    turned: Callable[[int], list[list[Field]]],
+    classifier: TrainedClassifier,
+) -> int:
+    """The number of quarter turns, counter-clockwise, that make the digits of a page upright.
+
+    `lines` are its fields, and `turned` finds those of the page after so many turns.
+    """
+    if _sure_digits(lines, classifier)[2] > SURE:
+        return 0
+    found = [_sure_digits(turned(k), classifier)[:2] for k in range(4)]
+    n_sure, n = max(found)
+    is_clear = n_sure > MORE * found[0][0] + FEW and n_sure >= MOST * n
+    return found.index((n_sure, n)) if is_clear else 0
+
+
+def _sure_digits(
+    lines: list[list[Field]], classifier: TrainedClassifier
+) -> tuple[float, int, float]:
+    """The number of digits in fields that are sure, that of all, and the mean of their margins.
+
+    Strokes do not count: a one may be a dash of a page on its side.
+    """
     likely = [each.glyph.pixels for line in lines for field in line for each in field.likely]
     sides = np.array([(each.any(axis=0).sum(), each.any(axis=1).sum()) for each in likely])
-    # A one may be a dash of a page on its side.
     broad = [each for each, (w, h) in zip(likely, sides) if STROKE * max(w, h) < min(w, h)]
-    likely = broad if len(broad) >= FEW else likely
-    if len(likely) < FEW:
-        return 0
-    # A digit's centre of mass is a pixel beside the middle.
-    some = [np.pad(each, ((0, 1), (0, 1))) for each in likely[:: -(-len(likely) // MANY)]]
-
-    def margin(quarters: int) -> Float64Array:
-        turned = np.stack([np.rot90(each, quarters)[:SIDE, :SIDE] for each in some])
-        return 1 - _judged(turned, classifier)[1]
-
-    margins = [margin(0)]
-    if margins[0].mean() > 1 - SURER:
-        return 0
-    margins += map(margin, (1, 2, 3))
-    sure = np.max(margins, axis=0) > MIN_MARGIN  # others are letters
-    if sure.sum() < max(FEW, MOST * len(some)):
-        return 0
-    means = np.mean(margins, axis=1, where=sure)
-    best = int(np.argmax(means))
-    return best if means[best] > max(SURE, means[0] + SURER) else 0
+    if not broad:
+        return 0.0, 0, 0.0
+    margins = 1 - _judged(np.stack(broad[:: -(-len(broad) // MANY)]), classifier)[1]
+    return len(broad) * float(np.mean(margins > MIN_MARGIN)), len(broad), float(margins.mean())
 
 
 def _is_print(digits: list[ReadDigit]) -> bool:

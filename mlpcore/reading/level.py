@@ -99,20 +99,23 @@ class Level(NamedTuple):
         factor = 1 if side >= SMALL else 2 if side >= SMALLEST else 3
         return max(1, min(factor, LARGEST // longest))
 
-    def turned(self, quarters: int) -> Level:
-        """The page turned counter-clockwise."""
+    def turned(self, quarters: int, anew: bool = True) -> Level:
+        """The page turned counter-clockwise, where boxes are looked for `anew` or turned, too."""
 
         def turned(image: AnyArray) -> AnyArray:
             return np.ascontiguousarray(np.rot90(image, quarters))
 
-        known = self.known
+        known, boxes = self.known, self.boxes
         for k in range(quarters):
-            left, top, right, bottom = known.T
             width = self.page.shape[1 - k % 2]
-            known = np.stack([top, width - right, bottom, width - left], axis=1)
+            known, boxes = (
+                np.stack([top, width - right, bottom, width - left], axis=1)
+                for left, top, right, bottom in (known.T, boxes.T)
+            )
         ink = self.ink._replace(values=turned(self.ink.values))
         page, source = turned(self.page), turned(self.source)
-        boxes = drawn_boxes(ink, known, self.is_pale)
+        if anew or not len(known):  # combs are seen only where they are level
+            boxes = drawn_boxes(ink, known, self.is_pale)
         return self._replace(ink=ink, page=page, source=source, known=known, boxes=boxes)
 
 

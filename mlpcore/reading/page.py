@@ -8,17 +8,22 @@ from typing import Any
 from mlpcore.checks import check_whole
 from mlpcore.data.digit import MIN_SIDE
 from mlpcore.data.image_files import MAX_PAGES, Source, read_picture
+from mlpcore.data.ink import Box
 from mlpcore.errors import InputError
 from mlpcore.inference import TrainedClassifier, load
 from mlpcore.inference.inputs import check_takes_digits, path_or_image
 from mlpcore.reading.answers import ReadDigit, quarter_turns, read_lines
 from mlpcore.reading.cells import page_fields
-from mlpcore.reading.lattice import complete
-from mlpcore.reading.level import levelled
+from mlpcore.reading.lattice import Cell, complete
+from mlpcore.reading.level import Level, levelled
+from mlpcore.reading.segmentation import Field
 from mlpcore.typing import StrPath, UInt8Array
 
 #: Larger pages are reduced by a whole factor, to fewer than twice as many pixels a side.
 PAGE_SIDE = 2048
+
+#: About so many boxes show which way is up.
+SOME = 100
 
 #: The most columns or rows of boxes.
 MAX_LINES = 1000
@@ -137,7 +142,7 @@ def read(
     level = levelled(grey)
     cells = complete(level.boxes, level.ink, level.page)
     lines = page_fields(level.ink, cells)
-    if quarters := quarter_turns(lines, classifier):
+    if quarters := quarter_turns(lines, lambda k: _some_fields(level.turned(k, False)), classifier):
         level = level.turned(quarters)
     if quarters or columns or rows:
         try:
@@ -150,6 +155,12 @@ def read(
     read = read_lines(lines, classifier, lambda points: scale * level.to_picture(points), name)
     n_unseen = sum(not cell.seen for cell in cells)
     return Page(name, read, bool(cells), grey, scale, tuple(notes), n_unseen)
+
+
+def _some_fields(level: Level) -> list[list[Field]]:
+    """The fields of some boxes of a page, or all numbers on one without boxes."""
+    boxes = level.boxes[:: len(level.boxes) // SOME + 1]
+    return page_fields(level.ink, [Cell(Box(*box)) for box in boxes.tolist()])
 
 
 def check_grid(columns: int | None, rows: int | None) -> None:

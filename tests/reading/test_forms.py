@@ -244,7 +244,8 @@ def test_marks_between_digits_in_boxes(mark, shown):
         assert any(each.in_doubt for each in cell) == (shown == "?")
 
 
-def test_a_strip_of_digits_and_one_number_beside_a_table():
+@pytest.mark.parametrize("quarters", [0, 1, 2, 3])
+def test_a_strip_of_digits_and_one_number_beside_a_table(quarters):
     """Two digits in each box of the table, or one."""
     rng = np.random.default_rng(3)
     strip, _ = form([CLEAR[k] for k in (7, 3, 5, 0)], 4, rng, box=(50, 40))
@@ -256,7 +257,8 @@ def test_a_strip_of_digits_and_one_number_beside_a_table():
             for digit, left in ((3, -34), (7, 10))[: 1 + both]:
                 put(ink, written(CLEAR[digit], 36), x + left, y - 18)
         rows = [np.pad(each, ((0, 0), (0, 600 - each.shape[1]))) for each in (strip, table, alone)]
-        lines = read(scan(np.concatenate(rows))).text.replace("?", "").split("\n")
+        page = np.rot90(scan(np.concatenate(rows)), quarters)
+        lines = read(page).text.replace("?", "").split("\n")
         assert lines == ["7350", *["37 37 37 37" if several else "3333"] * 4, "37"]
 
 
@@ -512,8 +514,8 @@ def test_ticks_on_a_base_line_part_digits(tick, scale):
     assert [each.answer for each in found.digits] == list(range(10))
 
 
-@pytest.mark.parametrize("scale", [0.6, 1.0])
-def test_combs_in_frames(scale):
+@pytest.mark.parametrize("scale, quarters", [(0.6, 0), (1.0, 1), (1.0, 2)])
+def test_combs_in_frames(scale, quarters):
     """Two on lines, and strips with ticks below, and above and below, in a frame with a title."""
     image = Image.new("L", (900, 640))
     ImageDraw.Draw(image).text((60, 50), "SENDER", 255, ImageFont.load_default(30))
@@ -525,6 +527,7 @@ def test_combs_in_frames(scale):
         sheet[base - 77 : base - 74, 100 : 744 * (k > 1)] = 1
         for x in range(100, 741 * (k > 2), 64):
             sheet[base - 77 : base - 57, x : x + 3] = 1
+    sheet = np.rot90(sheet, quarters)
     found = read(np.asarray(reduced(as_bytes(scan(sheet)), round(900 * scale))))
     assert found.text.replace("?", "").split() == ["0123456789"[:n] for n in (10, 6, 10, 10)]
 
