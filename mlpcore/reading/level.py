@@ -20,7 +20,7 @@ MANY, FEW = 8, 4
 #: share of them that do.
 FITTED, FITTING = 0.15, 0.6
 
-#: Pale lines count if they, or their largest lattice, have so many times as many boxes as strokes.
+#: Pale lines count if their largest lattice has so many times as many boxes as strokes'.
 PALER = 1.2
 
 #: Dots are no larger than this share of the page's longer side, and joined if they are nearer to
@@ -28,7 +28,7 @@ PALER = 1.2
 DOT, REACH = 1 / 60, 1.5
 
 #: The least lengths of long lines, as shares of the page's longer side.
-RULED = 1 / 10, 1 / 20, 1 / 40
+RULED = 1 / 10, 1 / 20
 
 #: The deviation of the Gaussian, in boxes, that smoothes by how much they are off.
 SMOOTH = 0.7
@@ -150,8 +150,10 @@ def _levelled(grey: UInt8Array, sheet: UInt8Array | None, factor: int = 1) -> Le
     fit = fits[is_pale]
     if fit is None:
         fit = _fit(*find_quads(_joined(ink.strokes)), grey.shape)
-    for share in RULED:
-        fit = fit or _fit(ruled_quads(ink.strokes, round(share * max(grey.shape))), 0, grey.shape)
+    if fit is None:
+        lengths = [round(share * max(grey.shape)) for share in RULED]
+        ruled = [_fit(ruled_quads(ink.strokes, each), 0, grey.shape) for each in lengths]
+        fit = max(ruled, key=lambda each: len(each[1].boxes) if each else 0)
     if fit is None:
         few = len(quads) < FEW
         matrix = _turning(_skew(ink.values)) if few else _squared(quads, _turning(angle))
@@ -169,11 +171,6 @@ def _levelled(grey: UInt8Array, sheet: UInt8Array | None, factor: int = 1) -> Le
         known = np.clip(np.rint(ends), 0, page.shape[::-1] * 2).astype(int)
         known = known[(known[:, :2] < known[:, 2:]).all(axis=1)]
     boxes = drawn_boxes(ink, known, is_pale)
-    least = max(MANY, PALER * len(boxes))
-    if not is_pale and len(found[1][0]) > least:
-        paler = drawn_boxes(ink, known, True)
-        if len(paler) > least:
-            boxes, is_pale = paler, True
     on_ground = sheet is not None
     return Level(ink, page, source / np.float32(factor), known, is_pale, boxes, on_ground)
 
