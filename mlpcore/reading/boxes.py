@@ -26,7 +26,6 @@ LINE, THICK, SMALLEST = 0.9, 0.35, 0.5
 
 #: Boxes beside a lattice, whose boxes are the largest of the page.
 SEVERAL = 4  #: the least number of one size; fewer may be parts of boxes
-SOME = 0.01  #: that number as a share of the lattice's boxes
 SMALLER = 0.33  #: their least side as a share of the shorter side of the lattice's boxes
 BOTH = 0.85  #: what both sides stay below, as a share of the lattice's, if one is below `SMALLEST`
 CORNER = 0.1  #: where three corners are light, as a share of a side; loops of letters are round
@@ -200,7 +199,7 @@ def _several(boxes: AnyArray, known: AnyArray, dark: UInt8Array) -> tuple[AnyArr
     inset = np.tile(1 + (CORNER * sides).round().astype(int), 2) * (1, 1, -1, -1)
     at = corners(boxes + inset).astype(int).clip(0, (wide - 1, high - 1))
     n_light = np.sum(dark[at[..., 1], at[..., 0]] == 0, axis=1)
-    is_one = _n_alike(boxes, boxes) >= max(SEVERAL, SOME * len(known))
+    is_one = _n_alike(boxes, boxes) >= SEVERAL
     several = boxes[is_one & (n_light >= 3)]
     sides, usual = several[:, 2:] - several[:, :2], np.median(known[:, 2:] - known[:, :2], axis=0)
     is_small = (sides < BOTH * usual).all(axis=1)  # or it is between two lines
