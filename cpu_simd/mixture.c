@@ -16,9 +16,10 @@ static int shares_move(double steps)
  * anew in each step. */
 static const double MIXING_RATE = 0.5, LEAST_PROBABILITY = 1e-4, REDISTRIBUTED = 0.005;
 
-/* A network of this age, in steps, lowers its rate. It becomes younger if its mean loss of late
+/* From these ages on, in steps, the network lowers its rate, its average moves by less than 1 -
+ * 0.99^16 in each sixteenth step, and it ages no more. It becomes younger if its late mean loss
  * exceeds the one before by so many standard errors, or its share so many times its average's. */
-static const double YOUTH = 400.0, SUDDEN = 2.3, TOO_SLOW = 2.0;
+static const double YOUTH = 250.0, MATURE = 1000.0, OLDEST = 4000.0, SUDDEN = 2.3, TOO_SLOW = 2.0;
 
 /* The greatest eta w (1 + |x|^2) of a weight w above 1. It changes the answer to a sample x by so
  * much that the error grows: 2 / (p (1 - p)) is 8 for a softmax of two classes of probability p =
@@ -66,8 +67,7 @@ static double probability(const mlp_mixture *m, double loss)
 {
     if (top_of(m)->activation == MLP_LINEAR)
         loss /= 2.0 * m->progress->loss + 1e-30; /* by Huber's density */
-    const double p = mlp_exponential(-MIXING_RATE * loss);
-    return p > LEAST_PROBABILITY ? p : LEAST_PROBABILITY;
+    return fmax(mlp_exponential(-MIXING_RATE * loss), LEAST_PROBABILITY);
 }
 
 /* The sums that answer, from those of a network and of the linear model. */
@@ -101,7 +101,7 @@ static void grow_older(mlp_progress *p, double loss)
     p->variance += fmax(0.001, 1.0 / p->steps) * (news * news - p->variance);
     const double rise = p->loss - p->former; /* `loss` varies as a mean of 200 losses does */
     if (rise < 0.0) return;
-    p->age += 1.0;
+    p->age = fmin(p->age + 1.0, OLDEST);
     if (200.0 * rise * rise > SUDDEN * SUDDEN * p->variance) p->age *= 0.9;
 }
 
@@ -109,12 +109,12 @@ double mlp_mixture_step(const mlp_mixture *m, const float *x, const mlp_wanted *
                         float weight)
 {
     const mlp_layer *top = top_of(m);
+    const double age = 1.0 + m->progress->age;
     float square;
     mlp_step_kernels(m->stepper)->dots(x, 0, 1, x, 0, m->network->layers[0].n_in, &square);
     const mlp_sample sample = {.values = x};
     if (rate == 0.0)
-        rate = 0.1 * fmin(1.0, sqrt(3.0 / (1.0 + (double)square))) *
-               fmin(1.0, fmax(0.1, YOUTH / (1.0 + m->progress->age)));
+        rate = 0.1 * sqrt(fmin(1.0, 3.0 / (1.0 + (double)square)) * fmin(1.0, YOUTH / age));
     for (int i = 0; i < m->network->n_layers; i++) m->rates[i] = (float)rate;
     weight = (float)fmin(weight, fmax(1.0, LONGEST_STEP / (rate * (1.0 + (double)square))));
     int errors = 0;
@@ -125,8 +125,9 @@ double mlp_mixture_step(const mlp_mixture *m, const float *x, const mlp_wanted *
     linear_sums(m, m->stepper, x, linear);
     const double steps = m->progress->steps += 1.0;
     const int sharing = shares_move(steps);
+    const double share = fmod(steps, 16.0) == 0.0 ? 0.14854222 * fmin(1.0, MATURE / age) : 0.0;
     mlp_average_steps(m->stepper, m->average, sharing ? &sample : NULL, m->counts, m->further,
-                      fmod(steps, 16.0) == 0.0);
+                      (float)share);
     const double own = loss / weight;
     grow_older(m->progress, own);
     if (sharing) share_anew(m, wanted, own, linear);
@@ -136,7 +137,6 @@ double mlp_mixture_step(const mlp_mixture *m, const float *x, const mlp_wanted *
 
 void mlp_mixture_outputs(const mlp_mixture *m, const float *x, float *outputs)
 {
-    const mlp_layer *top = top_of(m);
     int own;
     const double share = mlp_mixture_share(m->progress->shares, &own);
     mlp_stepper *answers = own ? m->stepper : m->average;
@@ -144,5 +144,5 @@ void mlp_mixture_outputs(const mlp_mixture *m, const float *x, float *outputs)
     mlp_step_outputs(answers, &sample, outputs);
     linear_sums(m, answers, x, m->sums);
     mix(m, share, mlp_step_sums(answers), m->sums, outputs);
-    mlp_finish_outputs(top, outputs, 1);
+    mlp_finish_outputs(top_of(m), outputs, 1);
 }

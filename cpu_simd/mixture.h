@@ -11,10 +11,10 @@
  * linear outputs, by Huber's density (1964) of the error, which is normal up to MLP_HUBER and falls
  * exponentially beyond.
  *
- * The network's rate falls with its age (Darken and Moody, 1992), by 400 / age to a tenth:
- * otherwise wrong labels move it, and its average, as much as at first. It ages while its loss does
- * not fall; its age shrinks after a drift, when its loss rises by more than chance explains or its
- * share exceeds twice that of its average, which lags.
+ * The network's rate falls with its age (Darken and Moody, 1992), as 1 / sqrt(age), and its average
+ * then extends over more steps, up to four hundred: otherwise wrong labels move both as much as at
+ * first. It ages while its loss does not fall; its age shrinks after a drift, when its loss rises
+ * by more than chance explains or its share exceeds twice that of its average, which lags.
  */
 #pragma once
 

@@ -201,12 +201,8 @@ const int *mlp_step_inputs(const mlp_stepper *stepper, int *n)
 
 const mlp_kernels *mlp_step_kernels(const mlp_stepper *stepper) { return stepper->kernels; }
 
-/* A row moves so far in each sixteenth step, 1 - 0.99^16, and farther in the first ones. */
-static const float AVERAGED = 0.14854222f;
-static const float FIRST_STEPS = 100.0f;
-
 void mlp_average_steps(const mlp_stepper *stepper, mlp_stepper *average, const mlp_sample *sample,
-                       float *counts, float *further, int turn)
+                       float *counts, float *further, float share)
 {
     for (int i = 0; i < stepper->n_layers; i++) {
         const step_layer *l = &stepper->layers[i], *a = &average->layers[i];
@@ -217,8 +213,8 @@ void mlp_average_steps(const mlp_stepper *stepper, mlp_stepper *average, const m
         for (int k = 0; k < l->n_active; k++) {
             float *count = &counts[l->active[k]];
             shares[k] = 0.0f;
-            if (*count >= FIRST_STEPS && !turn) continue;
-            shares[k] = fmaxf(AVERAGED, 9.0f / (*count + 10.0f));
+            if (*count >= 100.0f && share == 0.0f) continue;
+            shares[k] = fmaxf(share, 9.0f / (*count + 10.0f));
             *count += 1.0f;
             moved = 1;
         }

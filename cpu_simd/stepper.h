@@ -43,12 +43,12 @@ const int *mlp_step_inputs(const mlp_stepper *stepper, int *n);
 const mlp_kernels *mlp_step_kernels(const mlp_stepper *stepper);
 
 /* Computes the average's outputs for a sample, if there is one, and then moves its rows of weights
- * of the inputs that were active in the last sample of `stepper` towards those of this one. Each
- * averages over its last hundred steps or so: it moves in each of the first hundred that it counts,
- * and then if it is their `turn`, which should be each sixteenth. The n_in + 1 counts of the first
- * layer are apart from those of the others. Weights must not have decayed. */
+ * of the inputs that were active in the last sample of `stepper` towards those of this one: in each
+ * of the first hundred steps that a row counts, and then by `share` of the way, which should be 0
+ * in all but each sixteenth. The n_in + 1 counts of the first layer are apart from those of the
+ * others. Weights must not have decayed. */
 void mlp_average_steps(const mlp_stepper *stepper, mlp_stepper *average, const mlp_sample *sample,
-                       float *counts, float *further, int turn);
+                       float *counts, float *further, float share);
 
 /* Copies the weights to a network of the same layers. */
 void mlp_store_steps(const mlp_stepper *stepper, const mlp_network *network);

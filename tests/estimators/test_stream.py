@@ -128,8 +128,8 @@ class Oracle:
             self.sums[:, place] += 1, value, value**2
         states, outputs, mixed = self.forward(x)
         length = states[0] @ states[0]  # with the bias's 1
-        young = min(1, max(0.1, 400 / (1 + self.age)))
-        rate = self.rate or 0.1 * min(1, (3 / length) ** 0.5) * young
+        rate = self.rate or 0.1 * (min(1, 3 / length) * min(1, 250 / (1 + self.age))) ** 0.5
+        moved = 0 if self.steps % 16 else (1 - 0.99**16) * min(1, 1000 / (1 + self.age))
         w = min(w, max(1, 4 / (rate * length)))
         sharing = self.steps <= 200 or self.steps % (4 if self.steps <= 1000 else 8) == 0
         if self.loss == "cross-entropy":
@@ -149,7 +149,7 @@ class Oracle:
         self.moments += np.maximum([0.01, 0.001, 0.001], 1 / self.steps) * (news - self.moments)
         late, former, variance = self.moments
         rise = (late - former) / ((variance / 200) ** 0.5 or 1)  # in standard errors
-        self.age += rise >= 0
+        self.age = min(self.age + (rise >= 0), 4000)
         self.age *= 0.9 if rise > 2.3 else 1
         if sharing:
             if self.loss == "huber":
@@ -169,7 +169,7 @@ class Oracle:
             turn = states[i] != 0
             if self.steps % 16:
                 turn &= self.counts[i] < 100
-            share = np.where(turn, np.maximum(1 - 0.99**16, 9 / (self.counts[i] + 10)), 0)
+            share = np.where(turn, np.maximum(moved, 9 / (self.counts[i] + 10)), 0)
             self.average[i] += share * (self.layers[i] - self.average[i])
             self.counts[i] += turn
 
@@ -201,6 +201,10 @@ def test_it_learns_as_a_program_in_float64(kind, settings, hidden, rate, steps):
             enumerate((rng.normal(size=5) + (rng.random() < 0.4) * y * slopes + means).tolist())
         )
         x[5] = 1.0
+        if step == 2000:  # the network is made as old as it can become, nearly
+            state = model._network.__reduce__()[2]
+            state[2].__reduce__()[2][5][7] = oracle.age = 3990
+            model._network.__setstate__(state)
         absent = rng.random(6) < [0, 0.6, 0.1, 0.7, 0, 0.8 - 0.2 * y]
         x = {k: x[k] for k in x if step == 0 or not absent[k]}
         if step:
