@@ -161,7 +161,7 @@ def drawn_boxes(ink: Ink, known: AnyArray, is_pale: bool) -> AnyArray:
     else:  # a frame around boxes has another size
         first = first[_n_held(first, first, dark.shape) < 2]
     if not len(first):
-        return _combs_alone(ink, frames, is_pale)
+        return _comb_places(ink, first[:0], frames)
     sides = first[:, 2:] - first[:, :2]
     width, height = (quantile(each, _areas(first), share) for each in sides.T)
     side = min(width, height)
@@ -181,7 +181,7 @@ def drawn_boxes(ink: Ink, known: AnyArray, is_pale: bool) -> AnyArray:
     if not len(boxes) or _are_crossed(
         boxes, without_lines(ink.strokes, lines), side, len(known) > 0
     ):
-        return _combs_alone(ink, frames, is_pale)
+        return _comb_places(ink, first[:0], frames)
     whole = np.concatenate([known, others])
     is_whole = _n_alike(boxes, whole) > 0
     places = _comb_places(ink, np.concatenate([boxes[is_whole], whole]), frames)
@@ -247,12 +247,6 @@ def _n_alike(boxes: AnyArray, others: AnyArray) -> AnyArray:
     """The number of others (m, 4) that are as large as each box (n, 4)."""
     sizes = KDTree(_size(others))
     return sizes.query_ball_point(_size(boxes), AS_LARGE, np.inf, return_length=True)
-
-
-def _combs_alone(ink: Ink, frames: AnyArray, is_pale: bool) -> AnyArray:
-    """The places (n, 4) of combs on a page without boxes; none where paler lines are looked for."""
-    none = np.zeros((0, 4), int)
-    return none if is_pale else _comb_places(ink, none, frames)
 
 
 def _rectangles(dark: UInt8Array) -> AnyArray:
