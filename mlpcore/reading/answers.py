@@ -29,7 +29,7 @@ WORDS, PRINT, TABLE = 8, 0.35, 0.65
 #: Which way is up.
 SURE = 0.9  #: with a greater mean margin of its digits, a page is not turned
 MANY = 60  #: the most digits that are looked at
-MORE, FEW = 1.2, 2  #: turned, more digits are sure by this factor, and by more than so many
+MORE, FEW = 1.1, 2  #: turned, more digits are sure by this factor, and by more than so many
 MOST = 0.65  #: the least share of them that is sure
 STROKE = 0.4  #: the width of a stroke, such as a one or a dash, as a share of its length
 
