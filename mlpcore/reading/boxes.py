@@ -187,6 +187,7 @@ def drawn_boxes(ink: Ink, known: AnyArray, is_pale: bool) -> AnyArray:
     places = _comb_places(ink, np.concatenate([boxes[is_whole], whole]), frames)
     boxes = boxes[_n_held(boxes, places, dark.shape) <= FEWEST]
     is_free = painted(boxes, dark.shape)[_middles(places)] == 0
+    is_free &= _n_held(places, boxes, dark.shape) == 0
     return np.concatenate([boxes, places[is_free]])
 
 

@@ -476,6 +476,14 @@ def test_frames_around_small_and_large_boxes():
     assert len(read(250 - 230 * page).digits) == 6 * 9
 
 
+def test_a_strip_of_wide_boxes_in_a_frame_is_no_comb():
+    rng = np.random.default_rng(0)
+    frame, _ = form([None], 1, rng, (500, 160))
+    strip, _ = form(CLEAR[:6], 6, rng, (72, 44))
+    put(frame, strip[40:-40, 40:-40], 80, 100)
+    assert len(read(scan(frame)).digits) == 6
+
+
 def test_a_dark_head_around_a_box_is_no_writing_across_a_form():
     ink, centres, columns = page(empty=range(6, 24))
     ink[5:45, 10:-10] = 1
