@@ -113,10 +113,9 @@ def page_fields(ink: Ink, found: Sequence[Cell]) -> list[list[Field]]:
     usual = float(np.median(heights)) if heights else 0.0
     cells = [_with_marks(cell, usual) for cell in cells]
     several = np.array([len(cell.groups) + len(cell.marks) > 1 for cell in cells])
-    filled = np.array([bool(cell.pieces or cell.marks) for cell in cells])
     numbers = np.zeros(len(cells), bool)
     sides = np.array([(box.width, box.height) for box in boxes])
-    inked = np.flatnonzero(filled)
+    inked = np.flatnonzero([bool(cell.pieces or cell.marks) for cell in cells])
     for column in in_lines([Box(box.top, box.left, box.bottom, box.right) for box in boxes]):
         for k in column:
             among = _alike(k, np.intersect1d(column, inked), sides)
@@ -161,6 +160,7 @@ def _with_marks(cell: _Content, usual: float) -> _Content:
         and extent.height >= LOW * usual
         and max(extent.width, extent.height) >= MIN_DIGIT * cell.box.height
     ):
+        usual = min(usual, cell.height)  # numbers may be smaller than the digits of other boxes
         high = [k for k in pieces if boxes[k].height >= LOW * usual]
         others = [k for k in pieces if k not in high]
         if len(cell.groups) > 1:  # points are small beside strong digits
