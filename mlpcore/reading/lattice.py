@@ -257,8 +257,8 @@ def _completed(
     # Where lines are seen at all, a box shows one of the sides that it shares with no other.
     alone = ~_shared(grid, found, len(lines) - len(page))
     some = boxes[lattice.members[:: len(own) // SOME + 1]]
-    drawn = [max(_drawn(Box(*box), lines, page)) for box in some.tolist()]
-    seen = np.median(drawn) >= LONG
+    sides = [max(_drawn(Box(*box), lines, page)) for box in some.tolist()]
+    seen = np.median(sides) >= LONG
     shown = np.where(alone, shares, 0).max(axis=2) >= DRAWN
     shown |= ~alone.any(axis=2) | ~seen
     likely = free & shown & (most | (n_drawn == 3))
