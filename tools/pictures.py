@@ -187,6 +187,17 @@ def photographed_page() -> Float64Array:
     return pages.compressed(pages.lit(paper, 0.35), 70)
 
 
+def memory() -> Figure:
+    """The table of docs/large-data.md: megabytes by the number of digits."""
+    figure = Figure(figsize=(6, 2.6))
+    axes = figure.subplots()
+    for label, used in {"pixels": (47, 627, 6350), "peak memory": (133, 146, 259)}.items():
+        axes.plot((60_000, 800_000, 8_100_000), used, "o-", label=label)
+    axes.set(xscale="log", yscale="log", xlabel="digits", ylabel="MB")
+    axes.legend(frameon=False)
+    return figure
+
+
 PAGES = {"form": boxed_form, "number": number_on_paper, "photo": photographed_page}
 
 
@@ -195,6 +206,7 @@ def main() -> int:
     Parser(description=__doc__).parse_args()
     figure_style.apply()
     mpl.rcParams.update({"svg.hashsalt": "mlpcore", "font.size": 10})
+    write(memory(), "memory.svg")
     names = ("text.color", "axes.labelcolor", "axes.edgecolor", "xtick.color", "ytick.color")
     for mode, colours in MODES.items():
         style: dict[Any, Any] = dict.fromkeys(names, colours["text"])
