@@ -150,10 +150,8 @@ def _levelled(grey: UInt8Array, sheet: UInt8Array | None, factor: int = 1) -> Le
     fit = fits[is_pale]
     if fit is None:
         fit = _fit(*find_quads(_joined(ink.strokes)), grey.shape)
-    if fit is None:
-        lengths = [round(share * max(grey.shape)) for share in RULED]
-        ruled = [_fit(ruled_quads(ink.strokes, each), 0, grey.shape) for each in lengths]
-        fit = max(ruled, key=lambda each: len(each[1].boxes) if each else 0)
+    for share in RULED:
+        fit = fit or _fit(ruled_quads(ink.strokes, round(share * max(grey.shape))), 0, grey.shape)
     if fit is None:
         few = len(quads) < FEW
         matrix = _turning(_skew(ink.values)) if few else _squared(quads, _turning(angle))
