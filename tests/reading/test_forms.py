@@ -457,12 +457,14 @@ def test_frames_around_small_and_large_boxes():
     assert len(read(250 - 230 * page).digits) == 6 * 9
 
 
-def test_a_strip_of_wide_boxes_in_a_frame_is_no_comb():
+@pytest.mark.parametrize("n, box", [(6, (72, 44)), (4, (60, 60)), (3, (40, 56))])
+def test_a_strip_of_boxes_in_a_frame(n, box):
+    """Neither a comb nor one large box."""
     rng = np.random.default_rng(0)
     frame, _ = form([None], 1, rng, (500, 160))
-    strip, _ = form(CLEAR[:6], 6, rng, (72, 44))
+    strip, _ = form(CLEAR[:n], n, rng, box)
     put(frame, strip[40:-40, 40:-40], 80, 100)
-    assert len(read(scan(frame)).digits) == 6
+    assert len(read(scan(frame)).digits) == n
 
 
 def test_a_dark_head_around_a_box_is_no_writing_across_a_form():
