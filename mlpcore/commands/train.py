@@ -6,7 +6,6 @@ import datetime
 import itertools
 import os
 import sys
-import threading
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -36,7 +35,6 @@ from mlpcore.errors import InputError, shown
 from mlpcore.files import check_writable
 from mlpcore.network.architecture import format_hidden_layers, parse_hidden_layers
 from mlpcore.report.console import ProgressBar
-from mlpcore.report.layout import import_matplotlib
 from mlpcore.report.tables import duration
 from mlpcore.store.committee import holds_committee
 from mlpcore.store.run_folder import Run, check_output, holds_run
@@ -296,7 +294,6 @@ def change_of_epochs(before: TrainingConfig, after: TrainingConfig, begun: int) 
 def train(options: Options) -> int:
     """Returns the exit status: 0 when trained to the end, 128 + n for signal n."""
     with ProgressBar(sys.stdout) as console:
-        threading.Thread(target=import_matplotlib).start()  # reading data leaves a core idle
         return (resume if "resume" in options else start)(options, console)
 
 

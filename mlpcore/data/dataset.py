@@ -397,7 +397,7 @@ def load(
     if data.name != MNIST and (name == "mnist" or is_cached):
         raise InputError(f"{label} is not MNIST's: expected the published images{hint}")
     if test is None:
-        notice = f"{label} has no test set: {TEST_SIZE:.0%} of each class are for the test"
+        notice = f"{label} has no test set: {TEST_SIZE:.0%} of each class is kept for it"
         return dataclasses.replace(data, notice=notice, divided=True)
     if data.name != MNIST and source.name.lower() == "mnist":
         return dataclasses.replace(data, notice=f"{label} is not the published MNIST")

@@ -5,7 +5,6 @@ import, and so it is imported inside the functions. Colours also differ in light
 for every eye.
 """
 
-import contextlib
 import io
 import math
 import warnings
@@ -48,16 +47,6 @@ def title_of(network: Network, data_name: str) -> str:
         title = f"{name} ({title})"
     title = printable(title, MAX_LAYERS)
     return f"{title} on {printable(data_name, MAX_NAME)}" if data_name else title
-
-
-def import_matplotlib() -> None:
-    """Imports what draws figures, for a `threading.Thread` while a core is idle.
-
-    If it cannot be imported, `new_page` says so.
-    """
-    with contextlib.suppress(Exception):
-        import matplotlib.backends.backend_agg
-        import matplotlib.figure  # noqa: F401
 
 
 def new_page(

@@ -179,7 +179,7 @@ def test_one_of_several_sets_is_named(tmp_path):
 def test_test_images_without_labels_are_left_out(tmp_path):
     path, test = csv(tmp_path), tmp_path / "set-test.csv"
     test.write_text("".join(line.partition(",")[2] for line in test.open().readlines()))
-    assert load(path).notice.endswith("20% of each class are for the test")
+    assert load(path).notice.endswith("20% of each class is kept for it")
 
 
 def test_tables_of_other_columns(tmp_path):
@@ -217,7 +217,7 @@ def test_data_that_fill_the_memory_are_refused(tmp_path, kind, monkeypatch):
 
 def test_pictures_by_class(tmp_path):
     folder = pictures(tmp_path / "set")
-    assert load(folder / "train").notice.endswith("20% of each class are for the test")
+    assert load(folder / "train").notice.endswith("20% of each class is kept for it")
     assert [path.parent.name for path in pictures_in(folder / "test")] == list("001122")
     shutil.copytree(folder / "train" / "1", folder / "train" / "lost+found")
     other = (folder / "train").rename(folder / "Train") / "3" / "0.ico"
