@@ -150,9 +150,8 @@ def digits(number: str, first: int = 0) -> list[UInt8Array]:
     """Digits (h, w) of the test set, from the `first` of each class on."""
     data = dataset.load()
     pixels = ((data.test_images + 1) * 127.5).astype(np.uint8)
-    return [
-        pixels[np.flatnonzero(data.test_labels == int(n))[first + k]] for k, n in enumerate(number)
-    ]
+    classes = [np.flatnonzero(data.test_labels == int(n)) for n in number]
+    return [pixels[each[(first + k) % len(each)]] for k, each in enumerate(classes)]
 
 
 def boxed_form() -> Float64Array:
