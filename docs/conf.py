@@ -39,6 +39,7 @@ templates_path = ["_templates"]
 default_role = "py:obj"  # of `names` in docstrings
 
 myst_enable_extensions = ["colon_fence"]
+myst_disable_syntax = ["myst_line_comment"]  # a line may begin with "%"
 myst_heading_anchors = 4
 
 autosummary_generate = True
