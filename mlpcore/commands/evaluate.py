@@ -78,11 +78,16 @@ def load_data(options: argparse.Namespace, networks: Sequence[TrainedNetwork]) -
         "images of {} x {} and {} classes".format(*each.pixels.pixel_shape, len(each.classes))
         for each in (first, data)
     )
-    if first.pixels.image_shape != data.image_shape or len(first.classes) != data.n_classes:
+    present = [str(each) for each in data.classes]
+    missing = [name for name in map(str, first.classes) if name not in present]
+    mixed = 0 < len(missing) < len(first.classes)  # classes of other names alone go by their order
+    fits = first.pixels.image_shape == data.image_shape and len(first.classes) == data.n_classes
+    if mixed or not fits:
         hint = "; mlpcore predict takes pictures of any size" * takes_digits(first.pixels)
+        without = f" (none of class {shown(missing[0])})" if mixed else ""
         raise InputError(
-            f"{data.name} has {found}: expected {taken} for {network_name(first.path)}, or "
-            f"different --data{hint}"
+            f"{data.name} has {found}{without}: expected {taken} for {network_name(first.path)}, "
+            f"or different --data{hint}"
         )
     if not data.divided or data.name in [each.data_name for each in networks if not each.data]:
         return data

@@ -34,9 +34,9 @@ TEXT = """\
 Prints the digits of pages, line by line. If a page has boxes, in a grid, a
 table or a row, only these are read. A ? follows an answer in doubt, and
 _ stands for an empty box. Pages with boxes may have 75 to 600 dpi and any
-rotation; others need 150 dpi, and at most seven degrees of rotation. Several
-networks answer with the mean of their outputs. Without any, the pretrained
-network answers: net1, trained on MNIST."""
+rotation. Others need 150 dpi; they may be sideways or upside down, and seven
+degrees off. Several networks answer with the mean of their outputs. Without
+any, the pretrained network answers: net1, trained on MNIST."""
 
 
 def parse(argv: Sequence[str]) -> argparse.Namespace:

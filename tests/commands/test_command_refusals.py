@@ -6,6 +6,7 @@ import sys
 from pathlib import Path
 from unittest import mock
 
+import numpy as np
 import pytest
 
 from mlpcore import Network, Trainer, dataset
@@ -62,6 +63,7 @@ REFUSED = [
     ("evaluate net --figures link", "cannot write link, a link"),
     ("evaluate run --strength 1", "--strength without --copies: expected both or none"),
     ("evaluate run --dataset digits", "of 8 x 8 and 10 classes: expected images of 7 x 5 and 3"),
+    ("evaluate run --data named.npz", "and 3 classes (none of class 2): expected"),
     ("evaluate net letters", "; mlpcore evaluate takes data as --data letters"),
     ("info .", "expected a run of at least one epoch, such as half\n"),
     ("evaluate sixteen --data letters", "from 0 to 255: expected 0 to 16, as in training"),
@@ -111,6 +113,7 @@ def everything(made_here, committee_begun, monkeypatch):
     monkeypatch.setattr(html, "MAX_BYTES", 10_000)
     shutil.copytree(committee_begun, "c")
     write_idx(Path("letters2"), n_train=231)
+    np.savez("named.npz", X=[np.eye(7, 5)] * 9, y=[*"01x" * 3])
     Path("file").touch()
     Path("old.json").touch()
     Path("empty").mkdir()
