@@ -118,7 +118,7 @@ def add_settings(parser: Parser, argv: Sequence[str], n_archs: str | None = None
     what = "train on the images as they are; see also --help-all"
     add("--no-deform", action="store_true", help=what)
     add_data_options(parser)
-    parser.add_whole("--hold-out", "test on the last N training images instead")
+    parser.add_whole("--hold-out", "test on the last N training images (or of each class)")
     parser.add_whole("--seed", "seed of all random numbers (0)")
     add_backend_options(parser)
     for name, meaning in DEFORMATION.items():

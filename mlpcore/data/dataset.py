@@ -259,7 +259,9 @@ class Dataset:
     def hold_out(self, n: int) -> Dataset:
         """Return the data with the last n training images in place of the test images.
 
-        They allow comparing settings without a look at the test images.
+        They allow comparing settings without a look at the test images. If the training images are
+        sorted by class, as from a folder for each, they are the last ones of every class, in
+        proportion.
 
         Raises
         ------
@@ -273,8 +275,15 @@ class Dataset:
             expected = "none, as some are already" if self.held_out else f"1 to {most:,}"
             note = f" ({self.notice})" if self.notice else ""
             raise InputError(f"{n:,} training images to hold out: expected {expected}{note}")
-        trained = np.unique(self.train_labels[:rest])
-        unknown = np.setdiff1d(self.train_labels[rest:], trained)
+        labels = self.train_labels
+        kept: Any = slice(rest)
+        held: Any = slice(rest, None)
+        if (labels[:-1] <= labels[1:]).all():
+            in_class = np.arange(rest + n) - np.searchsorted(labels, labels)
+            order = np.argsort(in_class / np.bincount(labels)[labels], kind="stable")
+            kept, held = np.sort(order[kept]), np.sort(order[held])
+        trained = np.unique(labels[kept])
+        unknown = np.setdiff1d(labels[held], trained)
         if len(trained) < 2 or len(unknown):
             lost = f"the label {self.classes[unknown[0]]}" if len(unknown) else "a second class"
             raise InputError(
@@ -282,12 +291,12 @@ class Dataset:
             )
         return dataclasses.replace(
             self,
-            train_pixels=self.train_pixels[:rest],
-            train_labels=self.train_labels[:rest],
-            test_pixels=self.train_pixels[rest:],
-            test_labels=self.train_labels[rest:],
+            train_pixels=self.train_pixels[kept],
+            train_labels=labels[kept],
+            test_pixels=self.train_pixels[held],
+            test_labels=labels[held],
             held_out=n,
-            drawn=self.drawn and (self.drawn[0][:rest], self.drawn[1]),
+            drawn=self.drawn and (self.drawn[0][kept], self.drawn[1]),
         )
 
     def all_for_test(self) -> Dataset:

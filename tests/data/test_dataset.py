@@ -1,5 +1,6 @@
 """Data sets: the search for MNIST, arrays and how they are scaled, and what runs record."""
 
+import dataclasses
 import functools
 import hashlib
 import os
@@ -164,13 +165,19 @@ def test_mnist_out_of_reach(cache):
 
 def test_hold_out():
     part = EMBEDDED.hold_out(400)
-    assert (len(part.train_images), len(part.test_labels), part.held_out) == (1042, 400, 400)
+    assert part.held_out == 400 == len(EMBEDDED.train_images) - len(part.train_images)
     assert np.array_equal(part.test_images, EMBEDDED.train_images[1042:])
     assert np.array_equal(part.train_labels, EMBEDDED.train_labels[:1042])
     assert np.array_equal(part.test_labels, EMBEDDED.train_labels[1042:])
     for each in (part, EMBEDDED):
         summary = DataSummary.of(each)
         assert DataSummary.of(summary.load()) == summary
+    order = np.argsort(EMBEDDED.train_labels, kind="stable")  # as from a folder for each class
+    images, labels = EMBEDDED.train_pixels[order], EMBEDDED.train_labels[order]
+    held = dataclasses.replace(EMBEDDED, train_pixels=images, train_labels=labels).hold_out(400)
+    zeros = held.test_pixels[held.test_labels == 0]
+    assert np.array_equal(zeros, images[labels == 0][-len(zeros) :])
+    assert np.ptp(np.bincount(held.test_labels) / np.bincount(labels)) < 0.01
 
 
 def sets(data):
