@@ -104,12 +104,10 @@ def check_indices(indices: ArrayLike, n: int | None = None) -> AnyArray:
     """A copy, which no other thread can change, of (n,) numbers of images of a training set."""
     indices = np.array(np.asarray(indices))  # a tensor knows no "copy"
     check_shape("indices", indices, (n,), indices.dtype)
-    if len(indices) == 0:  # whose type says nothing
-        return indices.astype(np.int64)
-    if indices.dtype.kind not in "iu":
+    if len(indices) and indices.dtype.kind not in "iu":  # the type of none says nothing
         raise InputError(f"indices: {indices.dtype}, expected whole numbers")
     check_range("indices", indices, MAX_IMAGES)
-    return indices
+    return indices.astype(np.int64)  # small integers would overflow
 
 
 def check_sides(height: int, width: int) -> None:
