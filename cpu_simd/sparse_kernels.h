@@ -33,7 +33,9 @@ enum { ROW_VECTORS = 8, LISTED_AHEAD = 16, ROWS_AHEAD = 8 };
 INLINE void prefetch_row(int vectors, const float *w, ptrdiff_t width, const int *list, int k,
                          int n)
 {
-    const float *row = w + list[k + LISTED_AHEAD < n ? k + LISTED_AHEAD : n - 1] * width;
+    const int next = list[k + LISTED_AHEAD < n ? k + LISTED_AHEAD : n - 1];
+    if (next == list[k] + LISTED_AHEAD) return; /* the CPU foresees rows without gaps */
+    const float *row = w + next * width;
     for (int c = 0; c < vectors * VW; c += LINE) __builtin_prefetch(row + c, 0, 2);
 }
 
@@ -224,16 +226,24 @@ static void KERNEL(update_rows)(float *w, int width, const mlp_uses *uses, int b
     }
 }
 
-/* The compiler makes vectors of the loops of the following two. */
-
-static void KERNEL(linear_rows)(const float *w, int width, const int *list, int n, const float *x,
-                                float *restrict sums)
+/* The sums of some columns, in registers. The compiler makes vectors of this and the following. */
+INLINE void linear_columns(int columns, const float *w, int width, const int *list, int n,
+                           const float *x, float *restrict sums)
 {
-    for (int c = 0; c < width; c++) sums[c] = 0.0f;
+    UNROLL for (int c = 0; c < columns; c++) sums[c] = 0.0f;
     for (int k = 0; k < n; k++) {
         const float *row = w + (ptrdiff_t)list[k] * width;
-        for (int c = 0; c < width; c++) sums[c] += x[list[k]] * row[c];
+        UNROLL for (int c = 0; c < columns; c++) sums[c] += x[list[k]] * row[c];
     }
+}
+
+static void KERNEL(linear_rows)(const float *w, int width, const int *list, int n, const float *x,
+                                float *sums)
+{
+    int c = 0;
+    for (; c + 8 <= width; c += 8) linear_columns(8, w + c, width, list, n, x, sums + c);
+    for (; c + 2 <= width; c += 2) linear_columns(2, w + c, width, list, n, x, sums + c);
+    if (c < width) linear_columns(1, w + c, width, list, n, x, sums + c);
 }
 
 /* Rows that follow each other are one long vector. */

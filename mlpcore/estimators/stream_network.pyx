@@ -679,13 +679,13 @@ cdef bint read_known(Sample sample, dict mapping, list names) except -1:
     if len(mapping) != len(names):
         return False
     while PyDict_Next(mapping, &place, &key, &value):
-        name, known, number = <object>key, names[k], <object>value
-        if name is not known and not (
-                type(name) is type(known) and type(name) in (str, int) and name == known):
+        if key != <PyObject *>names[k]:
+            name, known = <object>key, names[k]
+            if type(name) is not type(known) or type(name) not in (str, int) or name != known:
+                return False
+        if not isinstance(<object>value, float) and type(<object>value) is not int:
             return False
-        if not isinstance(number, float) and type(number) is not int:
-            return False
-        sample.values[k] = number_of(number)
+        sample.values[k] = <object>value
         total += sample.values[k]
         k += 1
     return total == total
