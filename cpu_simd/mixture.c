@@ -5,13 +5,6 @@
 /* The rates of the linear model fall to this at the least. */
 static const float LEAST_RATE = 0.005f;
 
-/* The shares move in each of the first 200 steps, then in each fourth, and after 1,000 in each
- * eighth, because that asks the average for its outputs. */
-static int shares_move(double steps)
-{
-    return steps <= 200.0 || fmod(steps, steps <= 1000.0 ? 4.0 : 8.0) == 0.0;
-}
-
 /* A probability counts by this power, and as this at least. Of the shares, so much is distributed
  * anew in each step. */
 static const double MIXING_RATE = 0.5, LEAST_PROBABILITY = 1e-4, REDISTRIBUTED = 0.005;
@@ -70,14 +63,6 @@ static double probability(const mlp_mixture *m, double loss)
     return fmax(mlp_exponential(-MIXING_RATE * loss), LEAST_PROBABILITY);
 }
 
-/* The sums that answer, from those of a network and of the linear model. */
-static void mix(const mlp_mixture *m, double share, const float *own, const float *linear,
-                float *sums)
-{
-    for (int c = 0; c < top_of(m)->n_out; c++)
-        sums[c] = (float)(share * (double)own[c] + (1.0 - share) * (double)linear[c]);
-}
-
 /* Moves the shares by the losses that the three had with the last sample: of the network `loss`. */
 static void share_anew(const mlp_mixture *m, const mlp_wanted *wanted, double loss,
                        const float *linear)
@@ -124,7 +109,8 @@ double mlp_mixture_step(const mlp_mixture *m, const float *x, const mlp_wanted *
     float *linear = m->sums, *deltas = linear + top->n_out;
     linear_sums(m, m->stepper, x, linear);
     const double steps = m->progress->steps += 1.0;
-    const int sharing = shares_move(steps);
+    /* Of the average's outputs, which take time, the first and then each eighth. */
+    const int sharing = steps <= 500.0 || fmod(steps, 8.0) == 0.0;
     const double share = fmod(steps, 16.0) == 0.0 ? 0.14854222 * fmin(1.0, MATURE / age) : 0.0;
     mlp_average_steps(m->stepper, m->average, sharing ? &sample : NULL, m->counts, m->further,
                       (float)share);
@@ -143,6 +129,8 @@ void mlp_mixture_outputs(const mlp_mixture *m, const float *x, float *outputs)
     const mlp_sample sample = {.values = x};
     mlp_step_outputs(answers, &sample, outputs);
     linear_sums(m, answers, x, m->sums);
-    mix(m, share, mlp_step_sums(answers), m->sums, outputs);
+    const float *sums = mlp_step_sums(answers);
+    for (int c = 0; c < top_of(m)->n_out; c++)
+        outputs[c] = (float)(share * (double)sums[c] + (1.0 - share) * (double)m->sums[c]);
     mlp_finish_outputs(top_of(m), outputs, 1);
 }

@@ -272,8 +272,7 @@ class StreamMLPClassifier(_StreamMLP, MiniBatchClassifier):  # type: ignore[misc
         total = shares.sum()
         if not math.isfinite(total):
             raise self._diverged()
-        shares /= total
-        return dict(zip(labels, shares.tolist()))
+        return dict(zip(labels, (shares / total).tolist()))
 
     def predict_proba_many(self, X: Any) -> Any:
         """The answers of `predict_proba_one` for the rows of a pandas.DataFrame, as another one."""

@@ -22,6 +22,7 @@ from mlpcore.errors import InputError, brief
 from mlpcore.network.activation import HUBER
 from mlpcore.network.architecture import MAX_WIDTH
 from mlpcore.network.standardisation import Standardisation
+from mlpcore.philox import initial_values
 
 from mlpcore.backends.cpu_simd cimport mlp_mixture, mlp_mixture_share, mlp_progress, mlp_wanted
 from mlpcore.backends.simd cimport CStepper
@@ -195,8 +196,7 @@ cdef class Model:
         return <statistics *>&self.table[column, 0]
 
     def copy(self):
-        cdef Network own = self.stepper.model
-        cdef Model result = Model(Network(own.layer_sizes, None, own.activation, own.loss))
+        cdef Model result = Model(self.stepper.model.copy())
         result.take(self)
         return result
 
@@ -342,9 +342,7 @@ cdef class StreamNetwork:
     def predict(self, x):
         """The outputs for a sample, (n_classes,) float32, or the number that is the answer.
 
-        None before the first sample has been learnt.
-
-        Names without an input are left out.
+        None before the first sample has been learnt. Names without an input are left out.
         """
         if self.model is None:
             return None
@@ -600,8 +598,10 @@ cdef class StreamNetwork:
             loss = HUBER if self.numeric else "cross-entropy"
             network = Network(sizes, self.seed, "relu", loss, "glorot")
             # As for a layer of so many inputs as this sample has, whatever the room for others.
-            fans = sizes[0] + sizes[1], max(features.n, 1) + sizes[1]
-            network.weights[0] *= np.float32((fans[0] / fans[1]) ** 0.5)
+            # With biases of 0, all neurons would bend where the inputs are 0.
+            fans = max(features.n, 1) + sizes[1]
+            network.weights[0] *= ((sizes[0] + sizes[1]) / fans) ** 0.5
+            network.biases[0] = (6 / fans) ** 0.5 * initial_values(sizes[1], self.seed, len(sizes))
             model = Model(network)
         # Nothing is refused from here on.
         self.named = named
