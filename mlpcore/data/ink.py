@@ -164,7 +164,7 @@ def _without_shades(ink: UInt8Array) -> UInt8Array:
     components = find_components(flat)
     inside = np.bincount(components.labels[filled > 0], minlength=len(components.boxes))
     flat *= components.mask(np.flatnonzero(inside > FILLED * components.areas).tolist())
-    shade = cv2.morphologyEx(flat, cv2.MORPH_CLOSE, np.ones([2 * side + 1] * 2))
+    shade = cv2.morphologyEx(flat, cv2.MORPH_CLOSE, np.ones([4 * side + 1] * 2))
     shade = cv2.erode(shade, np.ones([2 * SHADE_EDGE + 1] * 2)) > 0
     near = [cv2.blur(np.float32(each), [4 * side + 1] * 2) for each in (level & flat, flat)]
     ground = np.where(shade, 255 * near[0] / np.maximum(near[1], 1e-3), 0)
