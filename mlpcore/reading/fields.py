@@ -199,10 +199,13 @@ def line_rows(page: Page) -> list[dict[str, str]]:
 
 def _registration(page: Page, sample: Page) -> Float64Array:
     """The map (3, 3) of a page's points onto a sample's, by their boxes or else their features."""
-    matrix = None
     if page.boxed and sample.boxed:
-        matrix = _by_boxes(_boxes(page), _boxes(sample))
-    if matrix is None:
+        boxes, ends = (_boxes(page), _boxes(sample)), [(0, 0), (0, -1), (-1, -1), (-1, 0)]
+        outermost = (np.concatenate([each[i][k] for i, k in ends]) for each in boxes)
+        matrix = _by_boxes(*boxes, cv2.findHomography(*outermost, cv2.LMEDS)[0])
+        if matrix is None:
+            matrix = _by_boxes(*boxes, _by_features(page, sample))
+    else:
         matrix = _by_features(page, sample)
     if matrix is None:
         raise InputError(
@@ -221,16 +224,12 @@ def _boxes(page: Page) -> list[AnyArray]:
     return [np.array([cell[0].cell for cell in _cells(line)]) for line in page.lines]
 
 
-def _by_boxes(lines: Sequence[AnyArray], wanted: Sequence[AnyArray]) -> Float64Array | None:
-    """The map of boxes onto others; None if they do not fit.
-
-    At first the outermost boxes are those of the sample. Then each goes with the nearest one.
-    """
+def _by_boxes(
+    lines: Sequence[AnyArray], wanted: Sequence[AnyArray], matrix: Float64Array | None
+) -> Float64Array | None:
+    """The map of boxes onto others, fitted from another map; None if they do not fit."""
     boxes, others = np.concatenate(lines), np.concatenate(wanted)
     side = np.median(np.linalg.norm(others - np.roll(others, 1, axis=1), axis=2).min(axis=1))
-    ends = [(0, 0), (0, -1), (-1, -1), (-1, 0)]
-    start, end = (np.concatenate([each[i][k] for i, k in ends]) for each in (lines, wanted))
-    matrix, _ = cv2.findHomography(start, end, cv2.RANSAC, NEAR * side)
     tree = cKDTree(others.mean(axis=1))
     for _ in range(ROUNDS):
         if matrix is None:
