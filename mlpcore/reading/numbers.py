@@ -33,7 +33,7 @@ LEVEL_RULE, UPRIGHT_RULE, FEW_RULES = 0.6, 0.9, 3
 MIN_HEIGHT, MAX_PIECES = 8, 5000
 
 #: Shares of the usual height: lower pieces are dirt, higher or wider ones no digits.
-LOWEST, HIGHEST, HIGHEST_AT_BORDER = 0.4, 2.5, 1.5
+LOWEST, HIGHEST = 0.4, 2.5
 
 #: Lower pieces with less ink than this share of the square of the height are dirt.
 SPECK = 0.005
@@ -161,24 +161,17 @@ def _without_rules(dark: UInt8Array, least: float, at_ends: bool = False) -> UIn
 
 
 def _digits(ink: Ink, components: Components) -> tuple[list[int], list[int], float]:
-    """The components that may be digits, or several that touch, lower ones, and the usual height.
-
-    Ink at the border of the page that is too large for a digit is a table behind it.
-    """
-    left, top, right, bottom = np.array(components.boxes).T
-    width, height = right - left, bottom - top
+    """The components that may be digits, or several that touch; lower ones; the usual height."""
+    height = np.array([box.height for box in components.boxes])
     large = 1 + np.flatnonzero(height[1:] >= MIN_HEIGHT)
     if not 0 < len(large) <= MAX_PIECES:
         return [], [], 0.0
     usual = quantile(height[large], height[large], 0.5)  # high pieces count for more
     levels = np.bincount(components.labels.ravel(), ink.values.ravel()) / components.areas
     dark = levels > PALE * np.average(levels[large], weights=components.areas[large])
-    rows, columns = ink.values.shape
-    at_border = (left == 0) | (top == 0) | (right == columns) | (bottom == rows)
-    edge = at_border & ((width > HIGHEST * usual) | (height > HIGHEST_AT_BORDER * usual))
     sized = (height >= LOWEST * usual) & (height <= HIGHEST * usual)
     low = (height < LOWEST * usual) & dark & (components.areas >= SPECK * usual**2)
-    digits = large[(sized & dark & ~edge)[large]]
+    digits = large[(sized & dark)[large]]
     return digits.tolist(), np.flatnonzero(low).tolist(), usual
 
 
