@@ -45,15 +45,17 @@ def doubtful(images: Float32Array, backend: Backend) -> BoolArray:
 
 
 def with_opinion(
-    probabilities: Float64Array, images: Float32Array, backend: Backend
+    probabilities: Float64Array, views: list[Float32Array], backend: Backend
 ) -> Float64Array:
     """Pools another network's probabilities (n, 10) with this one's: (n, 11), the last of no digit.
 
-    The pool is the weighted geometric mean, normalised (logarithmic opinion pool).
+    The pool is the weighted geometric mean, normalised (logarithmic opinion pool). This one's part
+    is that of all views of the images, (n, 29, 29) each.
     """
     own = np.pad(probabilities, ((0, 0), (0, 1)), constant_values=UNSEEN)
-    opinions = np.maximum(own, LEAST), np.maximum(_opinion(images, backend), LEAST)
-    pooled = opinions[0] ** (1 - SHARE) * opinions[1] ** SHARE
+    pooled = np.maximum(own, LEAST) ** (1 - SHARE)
+    for each in views:
+        pooled *= np.maximum(_opinion(each, backend), LEAST) ** (SHARE / len(views))
     return pooled / pooled.sum(axis=1, keepdims=True)
 
 

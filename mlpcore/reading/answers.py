@@ -122,7 +122,7 @@ def read_lines(
             if field.is_number or field.box.left - end > NUMBER_GAP * field.box.height:
                 found[0] = found[0]._replace(begins_number=True)
             digits += found
-            n, end = last, field.box.right
+            n, end = last, -np.inf if field.is_number else field.box.right
         result.append(digits)
     if all(field.is_number for field in fields):
         result = [_in_doubt(line) if _is_print(line) else line for line in result]
@@ -182,13 +182,16 @@ def _in_doubt(line: list[ReadDigit]) -> list[ReadDigit]:
 def _judged(pixels: AnyArray, classifier: TrainedClassifier) -> tuple[Float64Array, Float64Array]:
     """The probabilities (n, n_classes) of the classes of candidates (n, 28, 28), and the doubt.
 
-    What the sum of a row lacks of 1 is the probability of no digit.
+    What the sum of a row lacks of 1 is the probability of no digit. Answers that depend on where a
+    digit lies are less sure, so it is also moved a pixel each way, which counts for half.
     """
     images = MNIST_PIXELS.to_images(pixels)
-    probabilities = classifier.to_probabilities(classifier.outputs_of_digits(images))
+    moved = [np.roll(images, step, axis) for axis in (1, 2) for step in (-1, 1)]
+    mean = np.mean([classifier.outputs(each) for each in moved], axis=0)
+    probabilities = classifier.to_probabilities((classifier.outputs_of_digits(images) + mean) / 2)
     none = np.zeros(len(images))
     if classifier.reads_digits:
-        pooled = rejector.with_opinion(probabilities, images, classifier.backend)
+        pooled = rejector.with_opinion(probabilities, [images, *moved], classifier.backend)
         probabilities, none = pooled[:, :-1], pooled[:, -1]
     second, best = np.sort(probabilities, axis=1)[:, -2:].T
     return probabilities, 1 - (best - np.maximum(second, none))
@@ -208,11 +211,12 @@ def _read(
     least = dict.fromkeys(sequence, field.doubt)
     read: list[tuple[Box, Any, Float64Array, float]] = []
     for mark, box in field.marks:
+        shared = [each.shared_width(box) for each, _ in found]
         if mark == UNKNOWN and found:
-            nearest = max(found, key=lambda each: each[0].shared_width(box))[1]
-            least[nearest] = 1.0
-        else:
-            read.append((box, mark, np.zeros(0), max(field.doubt, float(mark == UNKNOWN))))
+            least[found[int(np.argmax(shared))][1]] = 1.0
+        else:  # above or below a digit, it may be a piece of it
+            unsure = mark == UNKNOWN or 2 * max(shared, default=0) > box.width
+            read.append((box, mark, np.zeros(0), max(field.doubt, float(unsure))))
     for box, k in found:
         answer = classes[probabilities[k].argmax()].item()
         own = probabilities[k] / probabilities[k].sum()

@@ -196,6 +196,7 @@ def test_a_table_of_numbers_and_signs():
     wanted = [(str(LABELS[k]), numbers[k], "-" * (k < 12))[k % 3] for k in range(18)]
     texts = [text.replace("None", "") for text in texts]
     assert texts[2::3] == wanted[2::3]
+    assert all(cell[0].begins_number for cell in found[2::3])
     assert np.mean([a == b for a, b in zip(texts, wanted)]) > 0.8
     assert [text.startswith("-") for text in texts] == [text.startswith("-") for text in wanted]
 

@@ -107,7 +107,7 @@ def test_unknown_ink_puts_its_neighbour_in_doubt(left, top, side):
     )
 
 
-@pytest.mark.parametrize("which, part", [(0, np.s_[-35:]), (8, np.s_[:30])])
+@pytest.mark.parametrize("which, part", [(0, np.s_[-35:]), (4, np.s_[-35:]), (8, np.s_[:30])])
 def test_half_a_digit_is_in_doubt(which, part):
     sheet = np.zeros((120, 120))
     put(sheet, written(CLEAR[which], 60)[part], 35, 30)
@@ -117,11 +117,11 @@ def test_half_a_digit_is_in_doubt(which, part):
 
 def test_print_is_in_doubt():
     image = Image.new("L", (900, 260), 245)
-    text = "Fill in the form with a pen\nand return the signed copy to\nthe office of your district"
+    text = "Sum Tax\nNet Sold\nBill Paid\nSize Oil"
     font = ImageFont.load_default(40)
     ImageDraw.Draw(image).multiline_text((40, 40), text, 20, font)
     found = read(np.asarray(image, float))
-    assert len(found.digits) > 40 and all(each.in_doubt for each in found.digits)
+    assert len(found.digits) > 20 and all(each.in_doubt for each in found.digits)
 
 
 def test_what_shows_no_digits(monkeypatch):
@@ -151,7 +151,8 @@ def test_pieces_that_broke_off_are_no_marks():
         put(sheet, written(CLEAR[digit], 60), 60 + 80 * k, 60)
     end = 140 + written(CLEAR[2], 60).shape[1] - 10
     sheet[95:, end - 3 : end] = 0
-    assert read(on_paper(sheet, np.random.default_rng(0))).text == "12?4"
+    put(sheet, np.ones((8, 8)), 236, 128)  # below the 4
+    assert read(on_paper(sheet, np.random.default_rng(0))).text == "12?.?4"
 
 
 def test_ways_to_part_a_number_are_no_more_digits():
