@@ -170,8 +170,9 @@ def drawn_boxes(ink: Ink, known: AnyArray, is_pale: bool) -> AnyArray:
     lines = drawn & ~cv2.morphologyEx(dark, cv2.MORPH_OPEN, block)
     boxes = _joined(_rectangles(drawn))
     boxes = boxes[_sides(boxes) >= SMALLEST * side]
-    n_held = np.maximum(*(_n_held(boxes, each, dark.shape) for each in (boxes, known)))
-    boxes = boxes[n_held < 2]
+    for most in (FEWEST, 1):  # first frames, whose middle may be in a box
+        n_held = np.maximum(*(_n_held(boxes, each, dark.shape) for each in (boxes, known)))
+        boxes = boxes[n_held <= most]
     if len(known):  # a digit's stroke may part a box like a line
         owner = painted(known, dark.shape)[_middles(boxes)]
         off = np.abs(_size(boxes) - _size(known)[owner - 1]).max(axis=1)
@@ -183,7 +184,8 @@ def drawn_boxes(ink: Ink, known: AnyArray, is_pale: bool) -> AnyArray:
     ):
         return _comb_places(ink, first[:0], frames)
     whole = np.concatenate([known, others])
-    is_whole = _n_alike(boxes, whole) > 0
+    width, height = (boxes[:, 2:] - boxes[:, :2]).T
+    is_whole = (_n_alike(boxes, whole) > 0) | (HIGH * width < FEWEST * height)
     places = _comb_places(ink, np.concatenate([boxes[is_whole], whole]), frames)
     boxes = boxes[_n_held(boxes, places, dark.shape) <= FEWEST]
     is_free = painted(boxes, dark.shape)[_middles(places)] == 0
