@@ -40,6 +40,9 @@ WHOLE = 0.75
 #: off, as a share of its side. Boxes of one size differ by less than the second share in each side.
 PARTED, AS_LARGE = 0.15, 0.1
 
+#: So many boxes near one tell how large it is.
+NEAR = 9
+
 #: Ink is in a box if it reaches beyond by less than this share of a side. That is found out where
 #: sides have so many pixels.
 OVER, SMALL_SIDE = 0.2, 24
@@ -183,6 +186,7 @@ def drawn_boxes(ink: Ink, known: AnyArray, is_pale: bool) -> AnyArray:
         boxes, without_lines(ink.strokes, lines), side, len(known) > 0
     ):
         return _comb_places(ink, first[:0], frames)
+    boxes = _grown(boxes, drawn)
     whole = np.concatenate([known, others])
     width, height = (boxes[:, 2:] - boxes[:, :2]).T
     is_whole = (_n_alike(boxes, whole) > 0) | (HIGH * width < FEWEST * height)
@@ -238,6 +242,33 @@ def _joined(boxes: AnyArray) -> AnyArray:
         boxes[own] = both[own]
         boxes = np.delete(boxes, after[own], axis=0)
     return boxes
+
+
+def _grown(boxes: AnyArray, lines: UInt8Array) -> AnyArray:
+    """Boxes (n, 4), of which those that a digit's stroke cuts reach the line beyond it.
+
+    They are smaller than most of the boxes near them that are as wide, or as high.
+    """
+    grown, reach = boxes.copy(), 2 * round(AS_LARGE * np.median(_sides(boxes)) / 2) + 1
+    lines = cv2.dilate(lines, np.ones([reach] * 2)) // 255
+    for edge in range(4):
+        axis, sizes, begin = edge % 2, grown[:, 2:] - grown[:, :2], grown[:, [edge - 2]]
+        across = sizes[:, [1 - axis]]
+        key = np.concatenate([begin, across / AS_LARGE], axis=1)
+        near = KDTree(key).query(key, range(1, min(NEAR, len(boxes)) + 1))[1]
+        is_alike = np.abs(across[near, 0] - across) <= AS_LARGE * across
+        usual = np.nanmedian(np.where(is_alike, sizes[near, axis], np.nan), axis=1)[:, None]
+        end = begin + (usual if edge > 1 else -usual).astype(int)
+        end = end.clip(0, lines.shape[1 - axis] - 1)
+        whole, side = grown.copy(), grown.copy()
+        whole[:, [edge]], side[:, [axis, axis + 2]] = end, end + np.arange(2)
+        cut = sizes[:, axis] < (1 - PARTED) * usual[:, 0]
+        cut &= _sums(lines, side) >= WHOLE * across[:, 0]
+        cut &= _n_alike(whole, grown) > _n_alike(grown, grown)
+        grown[cut] = whole[cut]
+    cut = np.flatnonzero((grown != boxes).any(axis=1))
+    owner = np.append(-1, cut)[painted(grown[cut], lines.shape)[_middles(grown)]]
+    return grown[(owner < 0) | (owner == np.arange(len(grown)))]
 
 
 def _size(boxes: AnyArray) -> Float64Array:

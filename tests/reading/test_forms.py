@@ -19,6 +19,7 @@ LAYOUTS = {
     "gaps": (7, {"gap": (16, 24)}),
     "row": (24, {}),
     "a row of gaps": (24, {"gap": (9, 0), "box": (40, 52)}),
+    "pairs": (2, {"gap": (0, 44), "box": (44, 56)}),
 }
 
 
@@ -267,11 +268,12 @@ def test_words_and_dirt_in_boxes_are_unknown():
     assert [each.text for each in found.digits[:5]] == ["*?", "*?", "_", "*?", "*?"]
 
 
-@pytest.mark.parametrize("layout", ["grid", "table", "row"])
-def test_a_stroke_from_side_to_side_parts_no_box(layout):
-    ink, centres, columns = page(layout)
-    for x, y in centres[[3, 12]].astype(int):
-        ink[y + 6 : y + 9, x - 30 : x + 30] = 1
+@pytest.mark.parametrize("layout", ["grid", "table", "row", "gaps", "pairs"])
+@pytest.mark.parametrize("thick", [3, 9, 14])
+def test_a_stroke_from_side_to_side_parts_no_box(layout, thick):
+    ink, centres, columns = page(layout, 28 if layout == "gaps" else 24)
+    for x, y in centres[[3, 2 if layout == "pairs" else 12]].astype(int):
+        ink[y + 6 : y + 6 + thick, x - 30 : x + 30] = 1
     check_places(read(scan(ink)), centres, columns)
 
 
