@@ -1,5 +1,6 @@
 """Boxes in rows and columns: a row has all of its boxes, also those that were not seen."""
 
+from itertools import pairwise
 from typing import NamedTuple
 
 import cv2
@@ -187,18 +188,29 @@ def complete(
         if lattices[0].shape == (1, 1) and {rows, columns} - {1, None}:
             raise _other_shape((1, 1), (rows, columns))
         return _completed(lattices[0], boxes, lines, page, (rows, columns))
-    cells, taken = [], np.zeros_like(page)
+    cells, taken, gaps = [], np.zeros_like(page), np.zeros_like(page)
     for lattice in lattices:
-        if len(lattice.members) >= max(FEW, HALF * np.prod(lattice.shape)):
+        own = boxes[lattice.members]
+        if len(own) >= max(FEW, HALF * np.prod(lattice.shape)):
             found = _completed(lattice, boxes, lines, page, (None, None))
-        else:
-            found = [Cell(Box(*box)) for box in boxes[lattice.members].tolist()]
+            ends = lattice.medians(own[:, [1, 3]], 0).astype(int)
+            for (_, begin), (end, _) in pairwise(ends.tolist()):
+                gaps[begin:end, own[:, 0].min() : own[:, 2].max()] = 1
+        else:  # few empty ones between the rows of others are none
+            found = [Cell(Box(*box)) for box in own.tolist()]
+            found = [cell for cell in found if not _is_gap(cell.box, gaps, ink.strokes)]
         for cell in found:
             if _side(cell) >= LEAST and taken[cell.box.slices].mean() < TAKEN:
                 cells.append(cell)
         for cell in found:
             taken[cell.box.slices] = 1
     return cells
+
+
+def _is_gap(box: Box, gaps: UInt8Array, dark: UInt8Array) -> bool:
+    """Whether a box is empty and lies between the rows of a lattice."""
+    inside = tuple(slice(each.start + LEAST, each.stop - LEAST) for each in box.slices)
+    return bool(gaps[box.slices].mean() > 1 - TAKEN and not dark[inside].any())
 
 
 def _side(cell: Cell) -> int:

@@ -277,6 +277,13 @@ def test_a_stroke_from_side_to_side_parts_no_box(layout, thick):
     check_places(read(scan(ink)), centres, columns)
 
 
+def test_lines_between_rows_make_no_boxes():
+    ink, centres, columns = page("gaps", 28)
+    for x, y in centres[[2, 9]].astype(int):
+        ink[y + 18 : y + 48, [x - 24, x - 23, x + 22, x + 23]] = 1
+    check_places(read(scan(ink)), centres, columns)
+
+
 @pytest.mark.parametrize("height, up", [(105, 0), (100, 20)])
 def test_digits_higher_than_their_boxes(height, up):
     ink, centres = form([None] * 60, 10, np.random.default_rng(1), (90, 100))
