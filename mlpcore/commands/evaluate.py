@@ -20,6 +20,7 @@ from mlpcore.commands.options import (
 )
 from mlpcore.data import dataset
 from mlpcore.data.dataset import Dataset
+from mlpcore.data.summary import DataSummary
 from mlpcore.errors import InputError, shown
 from mlpcore.evaluation.evaluation import Evaluation
 from mlpcore.files import atomic_write, check_no_link, check_writable
@@ -72,7 +73,10 @@ def load_data(options: argparse.Namespace, networks: Sequence[TrainedNetwork]) -
     """
     first, known = networks[0], [each.data for each in networks if each.data]
     if known and not options.data and not options.dataset:
-        return known[0].load()
+        data = known[0].load()
+        if data.divided:  # other pictures would be divided in another way
+            known[0].check_same(DataSummary.of(data), "the training")
+        return data
     data = dataset.load(options.data, name=options.dataset, value_range=first.pixels)
     taken, found = (
         "images of {} x {} and {} classes".format(*each.pixels.pixel_shape, len(each.classes))
@@ -80,11 +84,10 @@ def load_data(options: argparse.Namespace, networks: Sequence[TrainedNetwork]) -
     )
     present = [str(each) for each in data.classes]
     missing = [name for name in map(str, first.classes) if name not in present]
-    mixed = 0 < len(missing) < len(first.classes)  # classes of other names alone go by their order
     fits = first.pixels.image_shape == data.image_shape and len(first.classes) == data.n_classes
-    if mixed or not fits:
+    if missing or not fits:
         hint = "; mlpcore predict takes pictures of any size" * takes_digits(first.pixels)
-        without = f" (none of class {shown(missing[0])})" if mixed else ""
+        without = f" (none of class {shown(missing[0])})" if missing else ""
         raise InputError(
             f"{data.name} has {found}{without}: expected {taken} for {network_name(first.path)}, "
             f"or different --data{hint}"
@@ -171,7 +174,12 @@ def evaluate(options: argparse.Namespace) -> int:
     show(rows, options.all, data.classes)
     if options.json:
         content: dict[str, object] = {
-            "data": {"name": data.name, "source": data.source, "n_test": len(data.test_labels)},
+            "data": {
+                "name": data.name,
+                "source": data.source,
+                "n_test": len(data.test_labels),
+                "classes": data.classes,
+            },
             "backend": backend.description,
             "networks": [
                 {"path": str(path), "layer_sizes": each.network.layer_sizes} | result.to_json()

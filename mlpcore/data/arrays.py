@@ -40,12 +40,16 @@ TEXT = "U"
 
 
 class Part(NamedTuple):
-    """Images and labels of the training or the test set, and their names in messages."""
+    """Images and labels of the training or the test set, and their names in messages.
+
+    `ends` are the values of background and ink, if the reader has found which is which.
+    """
 
     images: Any
     labels: Any
     images_name: str
     labels_name: str
+    ends: tuple[float, float] | None = None
 
 
 def most_bytes() -> int:

@@ -9,6 +9,7 @@ import numpy as np
 
 from mlpcore.data.arrays import Part, classes_of, most_bytes
 from mlpcore.data.image_files import SUFFIXES, picture_files, read_picture
+from mlpcore.data.pixels import BYTES
 from mlpcore.errors import InputError, shown
 from mlpcore.files import is_hidden
 from mlpcore.typing import UInt8Array
@@ -44,7 +45,7 @@ def recognises(path: Path) -> bool:
 def read(folder: Path) -> tuple[Part, Part | None]:
     """Read the training and the test set.
 
-    What is dark on light ground in the training set is inverted, in both.
+    If most borders in the training set are light, it is the background that is, in both.
     """
     train_folder, test_folder = _split(folder, TRAIN), _split(folder, TEST)
     if train_folder is None:
@@ -53,10 +54,9 @@ def read(folder: Path) -> tuple[Part, Part | None]:
     test = None if test_folder is None else _read(test_folder)
     images = train.images
     borders = images[:, 0], images[:, -1], images[:, :, 0], images[:, :, -1]
-    if np.mean([np.mean(each > 127) for each in borders]) > 0.5:
-        train = train._replace(images=255 - images)
-        test = test and test._replace(images=255 - test.images)
-    return train, test
+    is_light = np.mean([np.mean(each > 127) for each in borders]) > 0.5
+    ends = BYTES[::-1] if is_light else BYTES
+    return train._replace(ends=ends), test and test._replace(ends=ends)
 
 
 def _split(folder: Path, names: tuple[str, ...]) -> Path | None:
@@ -76,6 +76,11 @@ def _read(folder: Path) -> Part:
             kinds = ", ".join(SUFFIXES)
             raise InputError(
                 f"{shown(files[0])} is no picture ({kinds}): expected some in each folder"
+            )
+    for each in folder.glob("[!.]*/"):
+        if deeper := each.is_dir() and class_folders(each):
+            raise InputError(
+                f"{shown(deeper[0])} holds pictures: expected all of a class in {shown(each)}"
             )
     for code, each in enumerate(folders):
         for path in picture_files(each):

@@ -45,6 +45,9 @@ NAMES = {MNIST: "mnist", EMBEDDED: "digits"}
 #: Digits that look alike when they are rotated or sheared.
 SIMILAR_DIGITS = 1, 7
 
+#: The notice for a folder of pictures of dark ink.
+INVERTED = "the pictures are inverted, because most have a light border"
+
 #: The `Dataset.source` of arrays that came from no file.
 MEMORY = "arrays in memory"
 
@@ -260,7 +263,7 @@ class Dataset:
         """Return the data with the last n training images in place of the test images.
 
         They allow comparing settings without a look at the test images. If the training images are
-        sorted by class, as from a folder for each, they are the last ones of every class, in
+        grouped by class, as from a folder for each, they are the last ones of every class, in
         proportion.
 
         Raises
@@ -278,9 +281,13 @@ class Dataset:
         labels = self.train_labels
         kept: Any = slice(rest)
         held: Any = slice(rest, None)
-        if (labels[:-1] <= labels[1:]).all():
-            in_class = np.arange(rest + n) - np.searchsorted(labels, labels)
-            order = np.argsort(in_class / np.bincount(labels)[labels], kind="stable")
+        counts = np.bincount(labels)
+        # In a random order, the next label is another one as often as two drawn ones differ.
+        other = 1 - ((counts / len(labels)) ** 2).sum()
+        if (labels[:-1] != labels[1:]).mean() < other / 2:
+            by_class = np.argsort(labels, kind="stable")
+            place = np.arange(rest + n) - np.searchsorted(labels[by_class], labels[by_class])
+            order = by_class[np.argsort(place / counts[labels[by_class]], kind="stable")]
             kept, held = np.sort(order[kept]), np.sort(order[held])
         trained = np.unique(labels[kept])
         unknown = np.setdiff1d(labels[held], trained)
@@ -307,6 +314,7 @@ class Dataset:
             pixels = np.concatenate([self.train_pixels, self.test_pixels])
         labels = np.concatenate([self.train_labels, self.test_labels])
         notice = f"{self.name} has no test set: the test uses all {len(labels):,} images"
+        notice += f"; {INVERTED}" * (INVERTED in self.notice)
         return dataclasses.replace(self, test_pixels=pixels, test_labels=labels, notice=notice)
 
     def with_strokes(self, share: float, seed: int) -> Dataset:
@@ -361,7 +369,8 @@ def load(
         Whether to download MNIST when it is not on this machine.
     value_range : tuple of float or PixelSpec, optional
         The values that become -1 and 1, or the record of the network that is to see the files: its
-        values, unless these are those of a type as a whole and so are the files'. By default as for
+        values, unless these are those of a type as a whole and so are the files'. Folders of
+        pictures say themselves whether their ground is light. By default as for
         `Dataset.from_arrays`. The embedded digits have their own.
 
     Raises
@@ -405,12 +414,16 @@ def load(
     data = _make(*parts, source.name.removesuffix(".npz"), os.fspath(source), value_range)
     if data.name != MNIST and (name == "mnist" or is_cached):
         raise InputError(f"{label} is not MNIST's: expected the published images{hint}")
-    if test is None:
-        notice = f"{label} has no test set: {TEST_SIZE:.0%} of each class is kept for it"
-        return dataclasses.replace(data, notice=notice, divided=True)
-    if data.name != MNIST and source.name.lower() == "mnist":
-        return dataclasses.replace(data, notice=f"{label} is not the published MNIST")
-    return data
+    notices = [
+        (train.ends == BYTES[::-1], INVERTED),
+        (test is None, f"{label} has no test set: {TEST_SIZE:.0%} of each class is kept for it"),
+        (
+            data.name != MNIST and source.name.lower() == "mnist",
+            f"{label} is not the published MNIST",
+        ),
+    ]
+    notice = "; ".join(text for applies, text in notices if applies)
+    return dataclasses.replace(data, notice=notice, divided=test is None)
 
 
 def _absolute(path: StrPath) -> Path:
@@ -467,13 +480,15 @@ def _pixels_of(
     height, width = train.images.shape[1:]
 
     def spec(ends: tuple[float, float]) -> PixelSpec:
-        are_bytes = train.images.dtype == test.images.dtype == np.uint8 and ends == BYTES
+        are_bytes = train.images.dtype == test.images.dtype == np.uint8
+        are_bytes = are_bytes and ends in (BYTES, BYTES[::-1])
         return PixelSpec((height | 1, width | 1), (height, width), ends, whole=are_bytes)
 
     if value_range and not isinstance(value_range, PixelSpec):
         return spec(check_range(value_range, "value_range"))
-    found = spec(range_of(train.images, train.images_name))
-    if value_range and value_range.rescaling(found) != (1, 0):
+    found = spec(train.ends or range_of(train.images, train.images_name))
+    is_light = value_range and value_range.value_range == BYTES[::-1] and not train.ends
+    if value_range and (is_light or value_range.rescaling(found) != (1, 0)):
         return spec(value_range.value_range)
     return found
 

@@ -51,7 +51,8 @@ class PixelSpec(Record, frozen=True):
     pixel_shape
         Height and width of the pictures in files or arrays, which are scaled to the images.
     value_range
-        The values of pixels that become the two ends of the range of inputs.
+        The values of pixels that become the two ends of the range of inputs: the background's
+        first, so 255 and 0 where dark ink is on a light ground.
     whole
         Whether pixels are whole numbers within that range, as bytes are. Others are real numbers.
         They may lie beyond it by its width, or by a quarter of that for 0 ... 1 and -1 ... 1.
@@ -84,7 +85,7 @@ class PixelSpec(Record, frozen=True):
         """The type that holds the pixels: uint8, float32, or float64 if float32 is too coarse."""
         if self.whole:
             return np.uint8
-        low, high = self.value_range
+        low, high = sorted(self.value_range)
         width = high - low
         # A rounding of float32 is then at most 2^-23 of the range.
         is_fine = max(-low, high) <= 2 * width and 1e-30 < width < 1e30
@@ -102,9 +103,9 @@ class PixelSpec(Record, frozen=True):
 
     def check(self, pixels: AnyArray, name: str) -> None:
         """Raise InputError unless pixels of any shape have values that these can have."""
-        if self.whole and pixels.dtype == np.uint8 and self.value_range == BYTES:
+        low, high = ends = tuple(sorted(self.value_range))
+        if self.whole and pixels.dtype == np.uint8 and ends == BYTES:
             return
-        low, high = self.value_range
         if pixels.dtype.kind not in ("ui" if self.whole else NUMBERS):
             expected = f"whole numbers from {low:g} to {high:g}" if self.whole else "real numbers"
             raise InputError(f"{name} of the type {pixels.dtype}: expected {expected}")
@@ -114,7 +115,8 @@ class PixelSpec(Record, frozen=True):
         slack = 0 if self.whole else high - low
         if self.value_range in _BLACK_TO_WHITE:
             slack /= 4
-        as_black = self.value_range == BYTES and 0 < greatest <= 1 and pixels.dtype.kind == "f"
+        # Floats up to 1 where others reach 15 or more: somebody has scaled them.
+        as_black = low == 0 and high >= 15 and 0 < greatest <= 1 and pixels.dtype.kind == "f"
         if as_black or not (low - slack <= least and greatest <= high + slack):
             raise InputError(
                 f"{name} from {least:g} to {greatest:g}: expected {low:g} to {high:g}, as in "
@@ -190,15 +192,13 @@ def range_of(images: AnyArray, name: str) -> tuple[float, float]:
 
 
 def check_range(value: Any, name: str) -> tuple[float, float]:
-    """Check that a range has two finite ends, the lower one first."""
+    """Check that a range has two different, finite ends."""
     try:
         low, high = map(float, value)
     except (TypeError, ValueError, OverflowError):
         raise InputError(f"{name} {value!r}: expected two numbers") from None
-    if not sys.float_info.min <= high - low <= sys.float_info.max:  # what can divide values
-        raise InputError(
-            f"{name} {low:g} to {high:g}: expected two finite numbers, the lower one first"
-        )
+    if not sys.float_info.min <= abs(high - low) <= sys.float_info.max:  # what can divide values
+        raise InputError(f"{name} {low:g} to {high:g}: expected two different, finite numbers")
     return low, high
 
 

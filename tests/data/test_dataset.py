@@ -172,7 +172,7 @@ def test_hold_out():
     for each in (part, EMBEDDED):
         summary = DataSummary.of(each)
         assert DataSummary.of(summary.load()) == summary
-    order = np.argsort(EMBEDDED.train_labels, kind="stable")  # as from a folder for each class
+    order = np.argsort(EMBEDDED.train_labels, kind="stable")[::-1]  # grouped by class
     images, labels = EMBEDDED.train_pixels[order], EMBEDDED.train_labels[order]
     held = dataclasses.replace(EMBEDDED, train_pixels=images, train_labels=labels).hold_out(400)
     zeros = held.test_pixels[held.test_labels == 0]

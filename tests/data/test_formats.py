@@ -113,7 +113,6 @@ FORMATS = {
     "CSV with semicolons": lambda folder: csv(folder, delimiter=";"),
     "CSV of EMNIST": lambda folder: csv(folder, begin="emnist", upright=False),
     "dark pictures": pictures,
-    "light pictures": lambda folder: pictures(folder, lambda x: 255 - x),
 }
 
 
@@ -133,6 +132,13 @@ def test_a_format_gives_what_its_arrays_give(path):
     assert Path(data.source).is_relative_to(path)  # or below it
     assert (data.name, data.notice) == (Path(data.source).name.removesuffix(".npz"), "")
     assert DataSummary.of(summary.load()) == summary
+
+
+def test_light_pictures_are_inverted_by_what_takes_their_pixels(tmp_path):
+    data, expected = load(pictures(tmp_path, lambda x: 255 - x)), Dataset.from_arrays(*FOUR)
+    assert np.array_equal(data.test_images, expected.test_images) and "light" in data.notice
+    assert np.array_equal(255 - data.test_pixels, expected.test_pixels)
+    assert DataSummary.of(DataSummary.of(data).load()) == DataSummary.of(data)
 
 
 @pytest.mark.parametrize("damage", [b"", bytes(60), b"text"])
@@ -228,7 +234,9 @@ def test_pictures_by_class(tmp_path):
     assert "0.ico is no picture (.png, " in refusal(load, folder)
     shutil.rmtree(other.parent)
     (folder / "Train").rename(folder / "train")
-    more = shutil.copytree(folder / "train" / "1", folder / "train" / "01")
+    more = shutil.copytree(folder / "train" / "1", folder / "train" / "0" / "1")
+    assert "0/1 holds pictures: expected all of a class in" in refusal(load, folder)
+    more = more.rename(folder / "train" / "01")
     assert "'01' and '1' would be one class" in refusal(load, folder)
     more = more.rename(folder / "train" / os.fsdecode(b"\xe9"))
     assert "expected text in UTF-8" in refusal(load, folder)
