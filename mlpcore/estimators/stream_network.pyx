@@ -37,8 +37,8 @@ cdef double MAX_SQUARE = 1e76
 #: network.
 cdef double GREATEST = 5.0
 
-#: A target so many deviations from the mean may be wrong.
-cdef double FAR = 15.0
+#: A number so many deviations from the mean may be wrong.
+cdef double FAR = 8.0
 
 #: A feature that is often missing is not centred unless its mean squared is so many variances.
 cdef double FAR_FROM_ZERO = 100.0
@@ -50,29 +50,24 @@ cdef struct statistics:  # of a feature
     double mean
     double squares  # the sum of squared deviations
     double factor  # 1 / standard deviation
-    double limit  # of a scaled target
-
-
-cdef inline double within_limit(statistics *known, double target) noexcept:
-    """A target as its statistics count it: one far outside is cut, so that it changes little.
-
-    The limit is `FAR`, and doubles with each of several in a row: a new level is soon followed.
-    """
-    cdef double deviation = target - known.mean, far = fabs(deviation) * known.factor
-    cdef double limit = known.limit
-    known.limit = FAR if far <= FAR else limit if far <= limit else 2.0 * limit
-    return target if far <= limit else known.mean + deviation * limit / far
+    double limit  # of a scaled number that counts as it is
 
 
 cdef inline statistics learnt(statistics old, double value, double total) noexcept:
-    """Welford's running mean and squared deviations, with a value of sample number `total`."""
+    """Welford's running mean and squared deviations, with a value of sample number `total`.
+
+    One far outside is cut, so that it changes little. The limit is `FAR`, and doubles with each of
+    several in a row: a new level is soon followed.
+    """
     cdef statistics new
-    cdef double deviation = value - old.mean
+    cdef double deviation = value - old.mean, far = fabs(deviation) * old.factor
+    new.limit = FAR if far <= FAR else old.limit if far <= old.limit else 2.0 * old.limit
+    if far > old.limit:
+        deviation *= old.limit / far
     new.before = old.before if old.count else total - 1.0
     new.count = old.count + 1.0
     new.mean = old.mean + deviation / new.count
-    new.limit = old.limit
-    new.squares = old.squares + deviation * (value - new.mean)
+    new.squares = old.squares + deviation * (old.mean + deviation - new.mean)
     new.factor = inverse_root(new.squares / new.count)
     return new
 
@@ -362,7 +357,6 @@ cdef class StreamNetwork:
         cdef Model model = self.model
         cdef mlp_wanted wanted
         cdef statistics *known
-        cdef double counted
         cdef float target = 0.0
         if model is None or code >= model.stepper.n_classes:
             return False
@@ -374,8 +368,7 @@ cdef class StreamNetwork:
         self._write(sample, True)
         if self.numeric:
             known = model.known(model.n_in)
-            counted = within_limit(known, sample.target)
-            known[0] = learnt(known[0], counted, model.c.progress.steps + 1.0)
+            known[0] = learnt(known[0], sample.target, model.c.progress.steps + 1.0)
             target = <float>scaled(known, sample.target, model.c.progress.steps + 1.0)
         model.samples[code] += 1.0
         if balanced:

@@ -91,19 +91,24 @@ class Oracle:
         self.average = [each.copy() for each in self.layers]
         self.counts = [np.zeros(each.shape[1]) for each in self.layers]
         self.linear, self.squares = np.zeros((2, n_labels, n + 1))  # sums of squared gradients
-        self.sums = np.zeros((3, n))  # of 1, x and x^2 for each name
+        self.sums = np.zeros((3, n + 1))  # of 1, x and x^2 for each name, and for the target
         self.shares, self.steps, self.rate = np.full(3, 1 / 3), 0, rate
-        self.moments, self.age, self.answers, self.limit = np.zeros(3), 0, [], 15
+        self.moments, self.age, self.limits = np.zeros(3), 0, np.full(n + 1, 8.0)
+
+    def scale(self, place):
+        mean, square = self.sums[1:, place] / max(self.sums[0, place], 1)
+        return mean, max(square - mean**2, 0) ** 0.5
 
     def inputs(self, x):
         result = np.zeros(self.linear.shape[1] - 1)
         for place, value in x.items():
-            count, mean, square = self.sums[:, place] / [1, *[max(self.sums[0, place], 1)] * 2]
-            variance = max(square - mean**2, 0)
-            often = 2 * count >= self.steps or mean**2 >= 100 * variance
-            if count == self.steps or (variance > 1e-12 and often):
-                value, square = value - mean, variance
-            result[place] = value / square**0.5 if square > 1e-12 else 0
+            count, (mean, size) = self.sums[0, place], self.scale(place)
+            often = 2 * count >= self.steps or mean**2 >= 100 * size**2
+            if count == self.steps or (size > 1e-6 and often):
+                value -= mean
+            else:
+                size = np.hypot(mean, size)
+            result[place] = value / size if size > 1e-6 else 0
         return np.append(np.clip(result, -5, 5), 1)
 
     def forward(self, x):
@@ -124,12 +129,17 @@ class Oracle:
         output = self.forward(x)[-1]
         if self.loss == "cross-entropy":
             return output
-        return np.mean(self.answers) + np.std(self.answers) * output
+        mean, deviation = self.scale(-1)
+        return mean + deviation * output
 
     def learn(self, x, y, w):
         self.steps += 1
-        for place, value in x.items():
+        for place, value in [*x.items(), (-1, y)]:
+            mean, deviation = self.scale(place)
+            far, limit = abs(value - mean) / (deviation or np.inf), self.limits[place]
+            value = mean + (value - mean) * min(1, limit / max(far, 1))
             self.sums[:, place] += 1, value, value**2
+            self.limits[place] = 8 if far <= 8 else limit * (1 + (far > limit))
         states, outputs, mixed = self.forward(x)
         length = states[0] @ states[0]  # with the bias's 1
         rate = self.rate or 0.1 * (min(1, 3 / length) * min(1, 250 / (1 + self.age))) ** 0.5
@@ -141,11 +151,8 @@ class Oracle:
             own, linear = (each - np.eye(len(mixed))[y] for each in outputs[::2])
             curvature = outputs[2] * (1 - outputs[2])
         else:
-            mean, deviation = np.mean(self.answers or [y]), np.std(self.answers or [y])
-            far = abs(y - mean) / (deviation or np.inf)
-            self.answers.append(mean + (y - mean) * min(1, self.limit / max(far, 1)))
-            self.limit = 15 if far <= 15 else self.limit * (1 + (far > self.limit))
-            target = np.clip((y - np.mean(self.answers)) / (np.std(self.answers) or 1), -5, 5)
+            mean, deviation = self.scale(-1)
+            target = np.clip((y - mean) / (deviation or 1), -5, 5)
             losses, (own, _, linear) = zip(*(huber(each - target) for each in outputs))
             losses = np.ravel(losses)
             curvature = abs(outputs[2] - target) < HUBER_THRESHOLD
