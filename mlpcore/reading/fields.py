@@ -132,10 +132,16 @@ def _row(values: Mapping[str, list[list[ReadDigit]]], n_boxes: Mapping[str, int]
 
 
 def _text(lines: Sequence[Sequence[ReadDigit]]) -> str:
-    """The digits of lines, with ``_`` for each empty box; nothing if all are empty."""
+    """The digits of lines, with ``_`` for each empty box; nothing if all are empty.
+
+    Boxes of a digit each belong to one number, also where they are far apart.
+    """
     if all(each.answer is None for line in lines for each in line):
         return ""
-    texts = ["".join(" " * each.begins_number + each.text for each in line) for line in lines]
+    texts = []
+    for line in lines:
+        space = " " * any(each.corners is not each.cell for each in line)
+        texts.append("".join(space * each.begins_number + each.text for each in line))
     return " ".join(text.replace("?", "").strip() for text in texts if text)
 
 

@@ -24,7 +24,7 @@ def sheet(boxed, digits=(None,) * 8, amount=()):
         ImageDraw.Draw(image).text(place, text, 255, ImageFont.load_default(34))
     ink = np.asarray(image) / 255.0
     if boxed:
-        boxes, _ = form(digits, 8, np.random.default_rng(0))
+        boxes, _ = form(digits, 8, np.random.default_rng(0), box=(34, 36), gap=(16, 4))
         put(ink, boxes, 40, 80)
     for k, digit in enumerate(amount):
         put(ink, written(digit, 44), 360 + 46 * k, 270)
