@@ -150,14 +150,11 @@ static void backward(const mlp_stepper *stepper, int i, float learning_rate, dou
         learning_rate = (float)((double)learning_rate / l->scale);
     }
     for (int k = layer->n_out; k < mlp_padded(layer->n_out); k++) l->deltas[k] = 0.0f;
-    const int last = mlp_n_tiles(layer) - 1;
-    for (int t = 0; t <= last; t++) {
-        const int tile = i == 0 ? last - t : t; /* first what the cache keeps of the forward pass */
+    for (int tile = 0; tile < mlp_n_tiles(layer); tile++)
         kernels->step_rows(l->tiles + mlp_tile_offset(layer, tile), mlp_tile_width(layer, tile),
                            l->active, l->n_active, l->inputs,
                            l->deltas + mlp_tile_begin(layer, tile), learning_rate, tile == 0,
                            i == 0 ? NULL : l->dots);
-    }
     if (before != 1.0) multiply(l->dots, layer->n_in, before);
     if (l->scale < LEAST_SCALE) {
         for (int tile = 0; tile < mlp_n_tiles(layer); tile++)
