@@ -23,8 +23,8 @@ from mlpcore.reading.page import Page, read
 from mlpcore.store.documents import read_document, write_document
 from mlpcore.typing import AnyArray, Float64Array, StrPath
 
-#: Boxes of a page are those of the sample if at least this share of them lies so near to one, as a
-#: share of a box's side, after so many rounds of fitting.
+#: Boxes of a page are those of the sample if at least this share of them, or of the mean number of
+#: both, lies so near to one, as a share of a box's side, after so many rounds of fitting.
 ALIKE, NEAR, ROUNDS = 0.8, 0.4, 4
 
 #: Features of a page's print and lines that are compared, how many must agree on one map, and how
@@ -134,13 +134,14 @@ def _row(values: Mapping[str, list[list[ReadDigit]]], n_boxes: Mapping[str, int]
 def _text(lines: Sequence[Sequence[ReadDigit]]) -> str:
     """The digits of lines, with ``_`` for each empty box; nothing if all are empty.
 
-    Boxes of a digit each belong to one number, also where they are far apart.
+    Boxes of which most hold one digit are one number, also where they are far apart.
     """
     if all(each.answer is None for line in lines for each in line):
         return ""
     texts = []
     for line in lines:
-        space = " " * any(each.corners is not each.cell for each in line)
+        alone = [each.corners is each.cell for each in line]
+        space = " " * (2 * sum(alone) < len(line))
         texts.append("".join(space * each.begins_number + each.text for each in line))
     return " ".join(text.replace("?", "").strip() for text in texts if text)
 
@@ -243,7 +244,7 @@ def _by_boxes(
         mapped = cv2.perspectiveTransform(boxes.mean(axis=1)[None], matrix)[0]
         far, nearest = tree.query(mapped)
         near = far < NEAR * side
-        if near.mean() < ALIKE:
+        if near.sum() < ALIKE * min(len(boxes), (len(boxes) + len(others)) / 2):
             return None
         points = boxes[near].reshape(-1, 2), others[nearest[near]].reshape(-1, 2)
         matrix, _ = cv2.findHomography(*points, cv2.RANSAC, NEAR * side)
