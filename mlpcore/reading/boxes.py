@@ -41,7 +41,7 @@ WHOLE = 0.75
 PARTED, AS_LARGE = 0.15, 0.1
 
 #: So many boxes near one tell how large it is.
-NEAR = 9
+NEAR = 25
 
 #: Ink is in a box if it reaches beyond by less than this share of a side. That is found out where
 #: sides have so many pixels.
@@ -249,8 +249,8 @@ def _grown(boxes: AnyArray, lines: UInt8Array) -> AnyArray:
 
     They are smaller than most of the boxes near them that are as wide, or as high.
     """
-    grown, reach = boxes.copy(), 2 * round(AS_LARGE * np.median(_sides(boxes)) / 2) + 1
-    lines = cv2.dilate(lines, np.ones([reach] * 2)) // 255
+    grown, block = boxes.copy(), np.ones([round(PARTED * np.median(_sides(boxes)))] * 2)
+    lines = cv2.dilate(lines, block) // 255
     for edge in range(4):
         axis, sizes, begin = edge % 2, grown[:, 2:] - grown[:, :2], grown[:, [edge - 2]]
         across = sizes[:, [1 - axis]]
