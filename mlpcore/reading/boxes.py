@@ -266,8 +266,8 @@ def _grown(boxes: AnyArray, lines: UInt8Array) -> AnyArray:
         cut &= _sums(lines, side) >= WHOLE * across[:, 0]
         cut &= _n_alike(whole, grown) > _n_alike(grown, grown)
         grown[cut] = whole[cut]
-    cut = np.flatnonzero((grown != boxes).any(axis=1))
-    owner = np.append(-1, cut)[painted(grown[cut], lines.shape)[_middles(grown)]]
+    changed = np.flatnonzero((grown != boxes).any(axis=1))
+    owner = np.append(-1, changed)[painted(grown[changed], lines.shape)[_middles(grown)]]
     return grown[(owner < 0) | (owner == np.arange(len(grown)))]
 
 
