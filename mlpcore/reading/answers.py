@@ -126,13 +126,11 @@ def read_lines(
         result.append(digits)
     if all(field.is_number for field in fields):
         result = [_in_doubt(line) if _is_print(line) else line for line in result]
-        if _is_print(list(chain.from_iterable(result))):
-            result = list(map(_in_doubt, result))
+        is_print = _is_print(list(chain.from_iterable(result)))
     else:
         unsure = [each.in_doubt for line in result for each in line if each.answer is not None]
-        if len(unsure) >= WORDS and np.mean(unsure) >= TABLE:
-            result = list(map(_in_doubt, result))
-    return result
+        is_print = len(unsure) >= WORDS and sum(unsure) >= TABLE * len(unsure)
+    return list(map(_in_doubt, result)) if is_print else result
 
 
 def quarter_turns(

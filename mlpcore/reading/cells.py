@@ -28,8 +28,9 @@ MARGIN, RIM = 1, 0.1
 #: Less ink, as a share of the square of the usual height, is dust.
 DUST = 0.002
 
-#: Shares of a box's height: smaller ink is dirt, and smaller ink than the second is no digit.
-DIRT, MIN_DIGIT = 0.1, 0.15
+#: Shares of a box's height: smaller ink is dirt, and smaller ink than the second is no digit. Pale
+#: ink counts where no other is, if a piece has as many pixels as the third. Noise has many pieces.
+DIRT, MIN_DIGIT, FAINT = 0.1, 0.15, 0.3
 
 #: How marks are told from digits.
 LOW = 0.45  #: the most of a mark's height, as a share of the usual height of digits
@@ -143,10 +144,13 @@ def _content(ink: Ink, box: Box) -> _Content:
     """A cell, all of whose pieces may be digits."""
     inside = Box(box.left + MARGIN, box.top + MARGIN, box.right - MARGIN, box.bottom - MARGIN)
     ink = ink._replace(values=ink.values[inside.slices])
-    cell = _Content(box, ink, *pieces_inside(ink, ink.strokes, RIM), {})
-    if cell.pieces and max(cell.extent.width, cell.extent.height) < DIRT * box.height:
-        return cell._replace(pieces=[])
-    return cell
+    for seen, least, most in (ink, 0, np.inf), (ink.faint, FAINT * box.height, MAX_PIECES):
+        cell = _Content(box, seen, *pieces_inside(seen, seen.strokes, RIM), {})
+        side = max(cell.extent.width, cell.extent.height) if cell.pieces else 0
+        n_pixels = cell.components.areas[cell.pieces].max(initial=0)
+        if side >= DIRT * box.height and n_pixels >= least and len(cell.pieces) <= most:
+            return cell
+    return cell._replace(pieces=[])
 
 
 def _with_marks(cell: _Content, usual: float) -> _Content:

@@ -386,7 +386,7 @@ def test_pale_print_in_empty_boxes_is_in_doubt():
     print_ -= lines
     print_[: len(ink) - 60] = 0
     sheet = np.maximum(np.pad(ink, ((0, len(lines) - len(ink)), (0, 0))), lines)
-    found = read(scan(np.maximum(sheet, 0.22 * print_))).digits
+    found = read(scan(np.maximum(sheet, 0.13 * print_))).digits
     assert [each.in_doubt for each in found] == [each.box[3] > len(ink) - 50 for each in found]
     assert len(found) >= 60
 
