@@ -49,8 +49,7 @@ def with_opinion(
 ) -> Float64Array:
     """Pools another network's probabilities (n, 10) with this one's: (n, 11), the last of no digit.
 
-    The pool is the weighted geometric mean, normalised (logarithmic opinion pool). This one's part
-    is that of all views of the images, (n, 29, 29) each.
+    It is the weighted geometric mean, of all views (n, 29, 29), too (logarithmic opinion pool).
     """
     own = np.pad(probabilities, ((0, 0), (0, 1)), constant_values=UNSEEN)
     pooled = np.maximum(own, LEAST) ** (1 - SHARE)

@@ -25,9 +25,9 @@ from mlpcore.typing import UInt8Array
 #: less, the two lines of a steep hook become one.
 STROKE = 0.45
 
-#: Shares of the page's width and height: printed lines are at least so long. On a strip of paper
-#: so are the strokes of ones; squared paper has more upright lines than the last number.
-LEVEL_RULE, UPRIGHT_RULE, FEW_RULES = 0.6, 0.9, 3
+#: Shares of the page's width and height: printed lines are at least so long. So are ones on a strip
+#: of paper, but not more than the third, nor across a page whose other ink is lower than the last.
+LEVEL_RULE, UPRIGHT_RULE, FEW_RULES, LOWER = 0.6, 0.9, 3, 0.75
 
 #: The least height of ink in pixels, and the most pieces of a page.
 MIN_HEIGHT, MAX_PIECES = 8, 5000
@@ -67,15 +67,17 @@ def number_fields(ink: Ink) -> list[list[Field]]:
     """The numbers on a page, in lines from the top, each from left to right."""
     rows, columns = ink.values.shape
     rules = find_lines(ink.strokes, round(LEVEL_RULE * columns), rows + 1)  # no upright ones
-    inked = ink.values[ink.strokes > rules]  # the pen may be much paler than printed lines
-    if inked.size:
-        threshold = max(ink.threshold, round(STROKE * stroke_level(inked)))
-        ink = ink._replace(threshold=threshold, edge=threshold / 2)
+    level = stroke_level(ink.values[ink.strokes > rules])  # printed lines may be much darker
+    threshold = max(ink.threshold, round(STROKE * level))
+    ink = ink._replace(threshold=threshold, edge=threshold / 2)
     dark = ink.strokes
     length = round(UPRIGHT_RULE * rows)
     rules = find_lines(dark, round(LEVEL_RULE * columns), length)
     upright = cv2.morphologyEx(rules, cv2.MORPH_OPEN, np.ones((length, 1), np.uint8))
     if cv2.connectedComponents(upright)[0] <= FEW_RULES:
+        heights = [box.height for box in find_components(without_lines(dark, rules)).boxes[1:]]
+        if 0 < max(heights, default=0) < LOWER * rows:
+            upright &= ~cv2.morphologyEx(rules, cv2.MORPH_OPEN, np.ones((rows, 1), np.uint8))
         rules &= ~upright
     components = find_components(_without_frame(without_lines(dark, rules), bool(rules.any())))
     digits, others, height = _digits(ink, components)
@@ -171,8 +173,7 @@ def _digits(ink: Ink, components: Components) -> tuple[list[int], list[int], flo
     dark = levels > PALE * np.average(levels[large], weights=components.areas[large])
     sized = (height >= LOWEST * usual) & (height <= HIGHEST * usual)
     low = (height < LOWEST * usual) & dark & (components.areas >= SPECK * usual**2)
-    digits = large[(sized & dark)[large]]
-    return digits.tolist(), np.flatnonzero(low).tolist(), usual
+    return large[(sized & dark)[large]].tolist(), np.flatnonzero(low).tolist(), usual
 
 
 def _is_near(k: int, digits: Sequence[int], components: Components, reach: float) -> bool:

@@ -157,7 +157,7 @@ def test_pieces_that_broke_off_are_no_marks():
 
 def test_ways_to_part_a_number_are_no_more_digits():
     """Eight digits show which way is up, not eight ways to part three."""
-    sheet = np.zeros((200, 400))
+    sheet = np.pad(np.ones((200, 3)), ((0, 0), (20, 377)))  # the side of a box, which is no 1
     for k, digit in enumerate((0, 2, 4)):
         put(sheet, written(CLEAR[digit], 90), 60 + 85 * k, 60)
     [[field]] = number_fields(page_ink(on_paper(sheet, np.random.default_rng(0)).astype(np.uint8)))
