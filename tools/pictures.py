@@ -190,7 +190,7 @@ def memory() -> Figure:
     """The table of docs/large-data.md: megabytes by the number of digits."""
     figure = Figure(figsize=(6, 2.6))
     axes = figure.subplots()
-    for label, used in {"pixels": (47, 627, 6350), "peak memory": (133, 146, 259)}.items():
+    for label, used in {"pixels": (47, 627, 6350), "peak memory": (137, 103, 228)}.items():
         axes.plot((60_000, 800_000, 8_100_000), used, "o-", label=label)
     axes.set(xscale="log", yscale="log", xlabel="digits", ylabel="MB")
     axes.legend(frameon=False)
