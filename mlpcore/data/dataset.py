@@ -115,7 +115,7 @@ class Dataset:
     notice : str
         A line that the user should see, such as why this is not MNIST. Mostly empty.
     held_out : int
-        0, or the number of test images if they are from the end of the training set (`hold_out`).
+        0, or the number of test images if they are from the training set (`hold_out`).
     drawn : tuple or None
         Training images in place of those that pixels make (`with_strokes`), as `Images` has them.
     divided : bool
