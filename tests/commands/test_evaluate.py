@@ -71,7 +71,7 @@ def test_other_data_are_scaled_as_those_of_the_training(call, dtype, most):
     assert Evaluation.of(outputs, labels).to_json()["confusion"] == found["confusion"]
 
 
-def test_data_without_a_test_set_are_for_the_test_as_a_whole(call):
+def test_data_without_a_test_set_are_for_the_test_as_a_whole(call, refusal):
     """Unless a part of them trained a network."""
     pixels, labels = make_pixels(60, 3)
     np.savez("new.npz", X=pixels, y=labels)
@@ -79,6 +79,9 @@ def test_data_without_a_test_set_are_for_the_test_as_a_whole(call):
     assert "note: new has no test set: the test uses all 60 images\n" in out and "of 60 " in out
     call("train", "--data", "new.npz", "--arch", 3, "--epochs", 1, "--out", "new")
     assert "of 12 " in call("evaluate", "new", WEIGHTS, "--data", "new.npz")
+    np.savez("new.npz", X=pixels[1:], y=labels[1:])  # which are divided in another way
+    assert "are not those that the training began with" in refusal("evaluate", "new")
+    np.savez("new.npz", X=pixels, y=labels)
     Path("new/best.safetensors").rename("alone.safetensors")  # which knows only the data's name
     assert "of 12 " in call("evaluate", "alone.safetensors", "--data", "new.npz")
 
