@@ -39,10 +39,26 @@ static inline vi vi_mulhilo(vi a, uint32_t m, vi *high)
     return (vi)_mm512_mask_blend_epi32(0xAAAA, even, _mm512_slli_epi64(odd, 32));
 }
 static inline vi vi_round(vf a) { return (vi)_mm512_cvtps_epi32(a); }
+static inline __m128 two_pairs(const float *p, uint32_t i, uint32_t k)
+{
+    return _mm_loadh_pi(_mm_loadl_pi(_mm_setzero_ps(), (const __m64 *)(p + i)),
+                        (const __m64 *)(p + k));
+}
+/* Gather instructions take longer, on AMD's CPUs above all (avx2.c). */
+static inline __m512 eight_pairs(const float *p, const uint32_t *i)
+{
+    const __m512 two = _mm512_castps128_ps512(two_pairs(p, i[0], i[1]));
+    const __m512 four = _mm512_insertf32x4(two, two_pairs(p, i[4], i[5]), 1);
+    const __m512 six = _mm512_insertf32x4(four, two_pairs(p, i[8], i[9]), 2);
+    return _mm512_insertf32x4(six, two_pairs(p, i[12], i[13]), 3);
+}
 static inline void vf_gather_pairs(const float *p, vi index, vf *first, vf *second)
 {
-    *first = _mm512_i32gather_ps((__m512i)index, p, 4);
-    *second = _mm512_i32gather_ps((__m512i)index, p + 1, 4);
+    uint32_t i[16];
+    _mm512_storeu_si512(i, (__m512i)index);
+    const vf a = eight_pairs(p, i), b = eight_pairs(p, i + 2);
+    *first = _mm512_shuffle_ps(a, b, _MM_SHUFFLE(2, 0, 2, 0));
+    *second = _mm512_shuffle_ps(a, b, _MM_SHUFFLE(3, 1, 3, 1));
 }
 
 enum { SUM_ROWS = 12, SUM_VECTORS = 2 };
