@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import os
+from contextlib import suppress
 from io import BufferedReader
 from typing import IO, Any
 
@@ -22,7 +23,7 @@ class BytesOnDisk:
 
     Slices, and rows by their numbers or by truth values, are such arrays again.
 
-    A file that is mapped would take less time (0.8 µs for a picture of MNIST instead of 2.0), but
+    A file that is mapped would take less time (0.2 µs for a picture of MNIST instead of 1.4), but
     the process would end without a word if it became shorter. An InputError is raised if reading
     fails, or the file has changed since it was opened.
     """
@@ -99,8 +100,17 @@ class BytesOnDisk:
 def _read_rows(file: BufferedReader, rows: list[tuple[int, Any]]) -> None:
     """Reads rows, of bytes, each from its place in a file.
 
-    Linux then fetches those that its cache lacks from the disk all at once.
+    Those in Linux's cache take a system call each. From the first one on that it lacks, all are
+    fetched from the disk at once.
     """
+    cached = 0
+    if hasattr(os, "RWF_NOWAIT"):
+        with suppress(OSError):  # from a file system that cannot tell, too
+            for begin, row in rows:
+                if os.preadv(file.fileno(), (row,), begin, os.RWF_NOWAIT) < len(row):
+                    break
+                cached += 1
+    rows = rows[cached:]
     for begin, row in rows if hasattr(os, "posix_fadvise") else ():
         os.posix_fadvise(file.fileno(), begin, len(row), os.POSIX_FADV_WILLNEED)
     raw: Any = file.raw  # a buffer would be filled for each row, and not used

@@ -77,12 +77,20 @@ def test_pickled_they_are_arrays(tmp_path):
     assert np.array_equal(np.asarray(pixels[::2][1:][np.arange(3)]), FOUR[0][2:8:2])
 
 
-@pytest.mark.skipif(not hasattr(os, "posix_fadvise"), reason="asks Linux")
-def test_the_system_is_told_which_rows_come(tmp_path, monkeypatch):
+@pytest.mark.skipif(not hasattr(os, "RWF_NOWAIT"), reason="asks Linux")
+def test_the_system_is_told_which_rows_its_cache_lacks(tmp_path, monkeypatch):
     pixels, told, rows = load(idx_set(tmp_path)).train_pixels, [], np.array([7, 0, 3, 7])
+    read, places = os.preadv, [16 + 49 * row for row in rows]
+
+    def lacks(file, buffers, place, flags):
+        if place == places[1]:
+            raise BlockingIOError
+        return read(file, buffers, place, flags)
+
+    monkeypatch.setattr(os, "preadv", lacks)
     monkeypatch.setattr(os, "posix_fadvise", lambda *what: told.append(what[1:]))
     assert np.array_equal(np.asarray(pixels[rows]), FOUR[0][rows])
-    assert told == [(16 + 49 * row, 49, os.POSIX_FADV_WILLNEED) for row in rows]
+    assert told == [(place, 49, os.POSIX_FADV_WILLNEED) for place in places[1:]]
 
 
 def test_values_of_another_range_are_read(tmp_path):
