@@ -322,6 +322,12 @@ class Components(NamedTuple):
         broad, long = np.sqrt(np.linalg.eigvalsh(spread))
         return float(long / broad)
 
+    def solidity(self, number: int) -> float:
+        """The area of a component as a share of that of its convex hull."""
+        inside = (self.labels[self.boxes[number].slices] == number).astype(np.uint8)
+        hull = cv2.convexHull(cv2.findNonZero(inside))
+        return float(self.areas[number]) / max(1.0, cv2.contourArea(hull))
+
 
 def find_components(dark: UInt8Array) -> Components:
     """The components of what is not 0 in an image (h, w); pixels touch at edges or corners."""

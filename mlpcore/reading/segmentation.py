@@ -35,6 +35,9 @@ POINT, COMMA_WIDTH, LOW, TAIL = 0.3, 0.45, 0.55, 0.05
 #: Points are at most so many times as long as broad, and small commas at least.
 ROUND, LONG = 1.5, 1.8
 
+#: Minus signs have so large a share of their convex hull. Low and wide digits have less.
+SOLID = 0.8
+
 #: Where a point begins that slanted digits reach over.
 UNDER = 0.75
 
@@ -212,6 +215,8 @@ def marks_of_line(
         if apart[near[0]] > FAR * height or not upper < middle < lower + BELOW * height:
             continue
         mark = mark_at(box, upper, lower, components.elongation(k))
+        if mark == "-" and components.solidity(k) < SOLID:
+            mark = UNKNOWN
         if mark == UNKNOWN and k in digits:
             continue
         common = max((box.shared_width(boxes[each]) for each in digits if each != k), default=0)
