@@ -42,8 +42,9 @@ SHADE, SHADE_WIDTH, SHADE_SHARE, SHADE_EDGE, SPREAD = 0.6, 9, 1 / 150, 3, 5
 
 #: Squares that shade and the writing on it fill cover at least the share FILLED of the shade. They
 #: cover less of the strokes of a pale pen. Their side is SQUARE times the root of the page's longer
-#: side, because larger pages are finer scans, and also larger sheets.
-FILLED, SQUARE = 0.75, 0.7
+#: side, because larger pages are finer scans, and also larger sheets. More than the share EVEN of
+#: shade differs by less than a quarter from its median, but not of strokes that are blurred.
+FILLED, SQUARE, EVEN = 0.75, 0.7, 0.65
 
 #: Noise leaves fewer pixels out of a line than this share of its length, from 3 to 7.
 HOLE = 1 / 12
@@ -52,8 +53,9 @@ HOLE = 1 / 12
 #: pixels along a line the ink is averaged.
 PALE, PALE_LENGTH, PALE_WIDTH, PALE_MEAN = 4, 33, 9, 7
 
-#: A component with a smaller share of the largest one's pixels is dirt.
-MIN_SHARE = 0.05
+#: A component with a smaller share of the largest one's pixels is dirt. One that fills more than
+#: the share SOLID of a square around it is a hole or a spot; none of MNIST's test digits does.
+MIN_SHARE, SOLID = 0.05, 0.7
 
 
 class Ink(NamedTuple):
@@ -163,7 +165,14 @@ def _without_shades(ink: UInt8Array) -> UInt8Array:
     filled = cv2.morphologyEx(cv2.inRange(level, MIN_INK // 2, 255), cv2.MORPH_OPEN, square)
     components = find_components(flat)
     inside = np.bincount(components.labels[filled > 0], minlength=len(components.boxes))
-    flat *= components.mask(np.flatnonzero(inside > FILLED * components.areas).tolist())
+    shades = []
+    for k in np.flatnonzero(inside > FILLED * components.areas).tolist():
+        slices = components.boxes[k].slices
+        values = level[slices][components.labels[slices] == k]
+        middle = np.median(values)
+        if np.mean(np.abs(values - middle) < middle / 4) > EVEN:
+            shades.append(k)
+    flat *= components.mask(shades)
     shade = cv2.morphologyEx(flat, cv2.MORPH_CLOSE, np.ones([4 * side + 1] * 2))
     shade = cv2.erode(shade, np.ones([2 * SHADE_EDGE + 1] * 2)) > 0
     near = [cv2.blur(np.float32(each), [4 * side + 1] * 2) for each in (level & flat, flat)]
@@ -308,6 +317,12 @@ class Components(NamedTuple):
         rim = int(rim * min(height, width))
         counts = np.bincount(self.labels[rim : height - rim, rim : width - rim].ravel())
         return (1 + np.flatnonzero(counts[1:])).tolist()
+
+    @property
+    def solid(self) -> AnyArray:
+        """Whether each component (n,) is too solid for a digit."""
+        sides = [max(box.width, box.height) for box in self.boxes]
+        return self.areas > SOLID * np.square(sides)
 
     def mask(self, numbers: Sequence[int]) -> AnyArray:
         """A mask (h, w) of the pixels of some components."""

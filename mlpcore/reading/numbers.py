@@ -38,8 +38,9 @@ LOWEST, HIGHEST = 0.4, 2.5
 #: Lower pieces with less ink than this share of the square of the height are dirt.
 SPECK = 0.005
 
-#: Paler ink than this share of the usual is a pattern of the paper.
-PALE = 0.5
+#: Paler ink than this share of the usual is a pattern of the paper. What has less ink along its
+#: longer side than the second share of the usual is the rest of a pale line.
+PALE, FINE = 0.5, 0.15
 
 #: Neighbours share this part of the lower one's height, and are at most so many heights apart.
 BESIDE, NEAR = 0.4, 2.5
@@ -163,17 +164,22 @@ def _without_rules(dark: UInt8Array, least: float, at_ends: bool = False) -> UIn
 
 
 def _digits(ink: Ink, components: Components) -> tuple[list[int], list[int], float]:
-    """The components that may be digits, or several that touch; lower ones; the usual height."""
+    """The components that may be digits, or several that touch; others; the usual height."""
     height = np.array([box.height for box in components.boxes])
     large = 1 + np.flatnonzero(height[1:] >= MIN_HEIGHT)
     if not 0 < len(large) <= MAX_PIECES:
         return [], [], 0.0
     usual = quantile(height[large], height[large], 0.5)  # high pieces count for more
-    levels = np.bincount(components.labels.ravel(), ink.values.ravel()) / components.areas
+    mass = np.bincount(components.labels.ravel(), ink.values.ravel())
+    levels = mass / components.areas
     dark = levels > PALE * np.average(levels[large], weights=components.areas[large])
-    sized = (height >= LOWEST * usual) & (height <= HIGHEST * usual)
-    low = (height < LOWEST * usual) & dark & (components.areas >= SPECK * usual**2)
-    return large[(sized & dark)[large]].tolist(), np.flatnonzero(low).tolist(), usual
+    along = mass / [max(box.width, box.height) for box in components.boxes]
+    dark &= along > FINE * quantile(along[large], mass[large], 0.5)
+    sized = (height >= LOWEST * usual) & (height <= HIGHEST * usual) & ~components.solid
+    others = (height < LOWEST * usual) | (components.solid & (height <= HIGHEST * usual))
+    others &= dark & (components.areas >= SPECK * usual**2)
+    others[0] = False  # the ground
+    return large[(sized & dark)[large]].tolist(), np.flatnonzero(others).tolist(), usual
 
 
 def _is_near(k: int, digits: Sequence[int], components: Components, reach: float) -> bool:
