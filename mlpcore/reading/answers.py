@@ -13,6 +13,7 @@ from mlpcore.data.ink import Box
 from mlpcore.data.pixels import MNIST_PIXELS
 from mlpcore.errors import InputError
 from mlpcore.inference import TrainedClassifier, rejector
+from mlpcore.reading.boxes import in_columns
 from mlpcore.reading.segmentation import UNKNOWN, Field, best_sequence
 from mlpcore.typing import AnyArray, Float64Array
 
@@ -22,9 +23,9 @@ MIN_MARGIN = 0.88
 #: Boxes that are further apart than this share of their height begin another number.
 NUMBER_GAP = 0.5
 
-#: So many digits of which so large a share is in doubt are print, and all in doubt: those without
-#: boxes, and those in boxes.
-WORDS, PRINT, TABLE = 8, 0.35, 0.65
+#: So many digits without boxes of which so large a share is in doubt are print, and all in doubt.
+#: So are those in the boxes of a page, a row or a column whose mean doubt is at least the last.
+WORDS, PRINT, TABLE = 8, 0.35, 0.5
 
 #: Which way is up.
 SURE = 0.9  #: with a greater mean margin of its digits, a page is not turned
@@ -112,25 +113,28 @@ def read_lines(
         raise InputError(f"{name} shows {len(glyphs):,} digits: expected at most {MAX_GLYPHS:,}")
     pixels = np.reshape(np.array(glyphs, np.uint8), (-1, SIDE, SIDE))
     probabilities, doubts = _judged(pixels, classifier)
-    result, n = [], 0
+    result: list[list[ReadDigit]] = []  # of each field
+    n = 0
     for line in lines:
-        digits, end = [], -np.inf
+        end = -np.inf
         for field in line:
             last = n + len(field.segments)
             chosen = probabilities[n:last], doubts[n:last]
             found = _read(field, *chosen, classifier.classes, to_picture)
             if field.is_number or field.box.left - end > NUMBER_GAP * field.box.height:
                 found[0] = found[0]._replace(begins_number=True)
-            digits += found
+            result.append(found)
             n, end = last, -np.inf if field.is_number else field.box.right
-        result.append(digits)
-    if all(field.is_number for field in fields):
-        result = [_in_doubt(line) if _is_print(line) else line for line in result]
-        is_print = _is_print(list(chain.from_iterable(result)))
-    else:
-        unsure = [each.in_doubt for line in result for each in line if each.answer is not None]
-        is_print = len(unsure) >= WORDS and sum(unsure) >= TABLE * len(unsure)
-    return list(map(_in_doubt, result)) if is_print else result
+    every = np.arange(len(fields))
+    rows = np.split(every, np.cumsum([len(line) for line in lines])[:-1])
+    boxed = not all(field.is_number for field in fields)
+    columns = map(np.array, in_columns([field.box for field in fields]) if boxed else [])
+    for some in (*rows, *columns, every):
+        judged = (k for k in some if fields[k].doubt < 1)  # others are pale, for example
+        if _is_print([each for k in judged for each in result[k]], boxed):
+            for k in some:
+                result[k] = _in_doubt(result[k])
+    return [[each for k in row for each in result[k]] for row in rows]
 
 
 def quarter_turns(
@@ -166,8 +170,11 @@ def _sure_digits(
     return len(broad) * float(np.mean(margins > MIN_MARGIN)), len(broad), float(margins.mean())
 
 
-def _is_print(digits: list[ReadDigit]) -> bool:
+def _is_print(digits: list[ReadDigit], boxed: bool) -> bool:
     """Whether so many of some digits are in doubt, or marks, that they are a text or noise."""
+    if boxed:
+        doubts = [each.doubt for each in digits if each.answer is not None]
+        return len(doubts) >= WORDS and sum(doubts) >= TABLE * len(doubts)
     doubtful = sum(each.in_doubt for each in digits)
     n_marks = sum(not len(each.probabilities) for each in digits)
     return len(digits) >= WORDS and (doubtful >= PRINT * len(digits) or 2 * n_marks > len(digits))

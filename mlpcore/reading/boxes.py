@@ -310,6 +310,11 @@ def in_lines(boxes: Sequence[Box]) -> list[list[int]]:
     return [sorted(line, key=lambda k: boxes[k].left) for line in found]
 
 
+def in_columns(boxes: Sequence[Box]) -> list[list[int]]:
+    """The numbers of boxes, in columns from the left, each from the top."""
+    return in_lines([Box(box.top, box.left, box.bottom, box.right) for box in boxes])
+
+
 def quantile(values: AnyArray, weights: AnyArray, share: float) -> float:
     """The value (n,) at which those up to it have a share of the weights (n,)."""
     return float(np.quantile(values, share, weights=weights, method="inverted_cdf"))
