@@ -47,6 +47,8 @@ THICK = 0.18
 NUMBERS = 0.25  #: the least of that share
 SHORT = 4  #: fewer boxes are few
 ALIKE = 0.8  #: the least ratio of their sides
+WIDE = 1.1  #: wider boxes, by their heights, are numbers in any column if they hold two digits
+LEVEL = 0.8  #: the least ratio of the heights of these digits
 
 #: More pieces side by side are a printed word, in one of several boxes.
 MAX_PIECES = 6
@@ -82,10 +84,15 @@ class _Content(NamedTuple):
         return reduce(Box.union, [self.components.boxes[k] for k in self.pieces])
 
     @property
+    def sides(self) -> list[Box]:
+        """Around the pieces of each group."""
+        boxes = self.components.boxes
+        return [reduce(Box.union, [boxes[k] for k in group]) for group in self.groups]
+
+    @property
     def height(self) -> int:
         """The height of its digits; commas may reach below them."""
-        boxes = self.components.boxes
-        return max(reduce(Box.union, [boxes[k] for k in group]).height for group in self.groups)
+        return max(side.height for side in self.sides)
 
     @property
     def level(self) -> float:
@@ -97,6 +104,14 @@ class _Content(NamedTuple):
     def is_wide(self) -> bool:
         """Whether it holds several pieces side by side that are wider than high."""
         return len(self.groups) > 1 and self.extent.width > self.extent.height
+
+    @property
+    def is_pair(self) -> bool:
+        """Whether it is wide and holds two digits of one height, with a gap between them."""
+        if len(self.groups) != 2 or self.box.width <= WIDE * self.box.height:
+            return False
+        left, right = self.sides
+        return left.right < right.left and min(left.height, right.height) >= LEVEL * self.height
 
     @property
     def is_flat(self) -> bool:
@@ -129,6 +144,7 @@ def page_fields(ink: Ink, found: Sequence[Cell]) -> list[list[Field]]:
                 among = inked
                 numbers[k] = cells[k].is_wide
             numbers[k] |= among.size and several[among].mean() >= NUMBERS
+    numbers |= [cell.is_pair for cell in cells]
     fields = [_field(*each, usual, len(cells) == 1) for each in zip(cells, numbers)]
     levels = np.array([cell.level for cell in cells])
     unsure = (levels > 0) & (levels < PALE * np.quantile(levels, STRONG))  # such as printed letters
