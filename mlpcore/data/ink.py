@@ -53,9 +53,8 @@ HOLE = 1 / 12
 #: pixels along a line the ink is averaged.
 PALE, PALE_LENGTH, PALE_WIDTH, PALE_MEAN = 4, 33, 9, 7
 
-#: A component with a smaller share of the largest one's pixels is dirt. One that fills more than
-#: the share SOLID of a square around it is a hole or a spot; none of MNIST's test digits does.
-MIN_SHARE, SOLID = 0.05, 0.7
+#: A component with a smaller share of the largest one's pixels is dirt.
+MIN_SHARE = 0.05
 
 
 class Ink(NamedTuple):
@@ -169,8 +168,7 @@ def _without_shades(ink: UInt8Array) -> UInt8Array:
     for k in np.flatnonzero(inside > FILLED * components.areas).tolist():
         slices = components.boxes[k].slices
         values = level[slices][components.labels[slices] == k]
-        middle = np.median(values)
-        if np.mean(np.abs(values - middle) < middle / 4) > EVEN:
+        if np.mean(np.abs(values / np.median(values) - 1) < 0.25) > EVEN:
             shades.append(k)
     flat *= components.mask(shades)
     shade = cv2.morphologyEx(flat, cv2.MORPH_CLOSE, np.ones([4 * side + 1] * 2))
@@ -317,12 +315,6 @@ class Components(NamedTuple):
         rim = int(rim * min(height, width))
         counts = np.bincount(self.labels[rim : height - rim, rim : width - rim].ravel())
         return (1 + np.flatnonzero(counts[1:])).tolist()
-
-    @property
-    def solid(self) -> AnyArray:
-        """Whether each component (n,) is too solid for a digit."""
-        sides = [max(box.width, box.height) for box in self.boxes]
-        return self.areas > SOLID * np.square(sides)
 
     def mask(self, numbers: Sequence[int]) -> AnyArray:
         """A mask (h, w) of the pixels of some components."""

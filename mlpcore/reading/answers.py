@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from itertools import chain
+from itertools import accumulate, chain
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -13,7 +13,7 @@ from mlpcore.data.ink import Box
 from mlpcore.data.pixels import MNIST_PIXELS
 from mlpcore.errors import InputError
 from mlpcore.inference import TrainedClassifier, rejector
-from mlpcore.reading.boxes import in_columns
+from mlpcore.reading.boxes import in_lines
 from mlpcore.reading.segmentation import UNKNOWN, Field, best_sequence
 from mlpcore.typing import AnyArray, Float64Array
 
@@ -125,13 +125,12 @@ def read_lines(
                 found[0] = found[0]._replace(begins_number=True)
             result.append(found)
             n, end = last, -np.inf if field.is_number else field.box.right
-    every = np.arange(len(fields))
-    rows = np.split(every, np.cumsum([len(line) for line in lines])[:-1])
+    every, ends = range(len(fields)), accumulate(map(len, lines))
+    rows = [every[end - len(line) : end] for line, end in zip(lines, ends)]
     boxed = not all(field.is_number for field in fields)
-    columns = map(np.array, in_columns([field.box for field in fields]) if boxed else [])
-    for some in (*rows, *columns, every):
-        judged = (k for k in some if fields[k].doubt < 1)  # others are pale, for example
-        if _is_print([each for k in judged for each in result[k]], boxed):
+    columns = in_lines([field.box for field in fields], upright=True) if boxed else []
+    for some in (*rows, *columns, every):  # of which some may be in doubt, as pale ones are
+        if _is_print([each for k in some if fields[k].doubt < 1 for each in result[k]], boxed):
             for k in some:
                 result[k] = _in_doubt(result[k])
     return [[each for k in row for each in result[k]] for row in rows]

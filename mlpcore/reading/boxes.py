@@ -291,11 +291,14 @@ def _rectangles(dark: UInt8Array) -> AnyArray:
     return ends.clip(0, dark.shape[::-1] * 2)
 
 
-def in_lines(boxes: Sequence[Box]) -> list[list[int]]:
+def in_lines(boxes: Sequence[Box], upright: bool = False) -> list[list[int]]:
     """The numbers of boxes, in lines from the top to the bottom, each from left to right.
 
+    Upright lines are columns, from left to right, each from the top to the bottom.
     A line is what all its boxes have in common, so a high box stands in the line of its top.
     """
+    if upright:
+        boxes = [Box(box.top, box.left, box.bottom, box.right) for box in boxes]
     found: list[list[int]] = []
     top = bottom = 0
     for number in sorted(range(len(boxes)), key=lambda k: boxes[k].top):
@@ -308,11 +311,6 @@ def in_lines(boxes: Sequence[Box]) -> list[list[int]]:
             found.append([number])
             top, bottom = box.top, box.bottom
     return [sorted(line, key=lambda k: boxes[k].left) for line in found]
-
-
-def in_columns(boxes: Sequence[Box]) -> list[list[int]]:
-    """The numbers of boxes, in columns from the left, each from the top."""
-    return in_lines([Box(box.top, box.left, box.bottom, box.right) for box in boxes])
 
 
 def quantile(values: AnyArray, weights: AnyArray, share: float) -> float:

@@ -8,7 +8,7 @@ import numpy as np
 
 from mlpcore.data.digit import pieces_inside, side_by_side, to_glyph
 from mlpcore.data.ink import Box, Components, Ink, stroke_level
-from mlpcore.reading.boxes import in_columns, in_lines
+from mlpcore.reading.boxes import in_lines
 from mlpcore.reading.lattice import Cell
 from mlpcore.reading.numbers import number_fields
 from mlpcore.reading.segmentation import (
@@ -54,10 +54,8 @@ LEVEL = 0.8  #: the least ratio of the heights of these digits
 MAX_PIECES = 6
 
 #: Ink paler than the first share of the strong is in doubt; strong is that of the second quantile.
-PALE, STRONG = 0.35, 0.95
-
-#: A digit so many times as high as usual is in doubt; it may be a picture, such as a stamp.
-TALL = 2.0
+#: So is a digit TALL times as high as usual, which may be a picture, such as a stamp.
+PALE, STRONG, TALL = 0.35, 0.95, 2.0
 
 #: The doubt about pieces side by side that are read as one digit.
 APART = 0.2
@@ -135,7 +133,7 @@ def page_fields(ink: Ink, found: Sequence[Cell]) -> list[list[Field]]:
     numbers = np.zeros(len(cells), bool)
     sides = np.array([(box.width, box.height) for box in boxes])
     inked = np.flatnonzero([bool(cell.pieces or cell.marks) for cell in cells])
-    for column in in_columns(boxes):
+    for column in in_lines(boxes, upright=True):
         for k in column:
             among = _alike(k, np.intersect1d(column, inked), sides)
             if len(among) < SHORT:

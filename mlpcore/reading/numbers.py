@@ -39,8 +39,9 @@ LOWEST, HIGHEST = 0.4, 2.5
 SPECK = 0.005
 
 #: Paler ink than this share of the usual is a pattern of the paper. What has less ink along its
-#: longer side than the second share of the usual is the rest of a pale line.
-PALE, FINE = 0.5, 0.15
+#: longer side than the second share of the usual is the rest of a pale line. What fills more than
+#: the third share of a square around it is a hole or a spot; none of MNIST's test digits does.
+PALE, FINE, SOLID = 0.5, 0.15, 0.7
 
 #: Neighbours share this part of the lower one's height, and are at most so many heights apart.
 BESIDE, NEAR = 0.4, 2.5
@@ -171,14 +172,12 @@ def _digits(ink: Ink, components: Components) -> tuple[list[int], list[int], flo
         return [], [], 0.0
     usual = quantile(height[large], height[large], 0.5)  # high pieces count for more
     mass = np.bincount(components.labels.ravel(), ink.values.ravel())
-    levels = mass / components.areas
-    dark = levels > PALE * np.average(levels[large], weights=components.areas[large])
-    along = mass / [max(box.width, box.height) for box in components.boxes]
-    dark &= along > FINE * quantile(along[large], mass[large], 0.5)
-    sized = (height >= LOWEST * usual) & (height <= HIGHEST * usual) & ~components.solid
-    others = (height < LOWEST * usual) | (components.solid & (height <= HIGHEST * usual))
-    others &= dark & (components.areas >= SPECK * usual**2)
-    others[0] = False  # the ground
+    dark = mass / components.areas > PALE * mass[large].sum() / components.areas[large].sum()
+    sides = np.array([max(box.width, box.height) for box in components.boxes])
+    dark &= mass / sides > FINE * quantile((mass / sides)[large], mass[large], 0.5)
+    solid = components.areas > SOLID * sides**2
+    sized = (height >= LOWEST * usual) & (height <= HIGHEST * usual) & ~solid
+    others = ((height < LOWEST * usual) | solid) & dark & (components.areas >= SPECK * usual**2)
     return large[(sized & dark)[large]].tolist(), np.flatnonzero(others).tolist(), usual
 
 
