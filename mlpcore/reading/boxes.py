@@ -54,8 +54,8 @@ ASIDE = 0.48
 #: What overlaps a line of boxes by this share of the lower of both belongs to it.
 SAME_LINE = 0.5
 
-#: A base line is flatter than this share of its length, and dark along the second.
-FLAT, SOLID = 0.15, 0.95
+#: A base line is thinner than this share of a place, and dark along the second of its length.
+FLAT, SOLID = 0.2, 0.95
 
 #: A tick reaches at least so many pixels beyond its line, and is no wider than the line is high by
 #: the second.
@@ -66,9 +66,9 @@ TICK, WIDER = 3, 2
 FEWEST, MOST, NARROWEST = 2, 40, 0.008
 
 #: Ticks lie so near to even places, as a share of a place, or of an eighth of the line. They are
-#: alike in height by the second share. The least share of places that have one, and of ticks alike
-#: that have a place.
-EVEN, EQUAL, PLACED, EXPLAINED = 0.1, 0.2, 0.75, 0.6
+#: alike in height by the second share. The least share of places that have one, and of what is as
+#: narrow that are ticks.
+EVEN, EQUAL, PLACED, EXPLAINED = 0.1, 0.2, 0.75, 0.5
 
 #: The height of a place as a share of its width, and the least of a tick.
 HIGH, LOWEST = 1.3, 0.08
@@ -283,6 +283,11 @@ def _n_alike(boxes: AnyArray, others: AnyArray) -> AnyArray:
     return sizes.query_ball_point(_size(boxes), AS_LARGE, np.inf, return_length=True)
 
 
+def n_of_a_size(boxes: AnyArray) -> int:
+    """The most boxes of (n, 4) that are as large as one of them."""
+    return int(_n_alike(boxes, boxes).max()) if len(boxes) else 0
+
+
 def _rectangles(dark: UInt8Array) -> AnyArray:
     """The rectangles (n, 4) that level ink encloses: left, top, right and bottom."""
     quads = find_quads(dark)[0]
@@ -403,10 +408,10 @@ def _comb_places(ink: Ink, boxes: AnyArray, frames: AnyArray) -> AnyArray:
         rows = np.flatnonzero(filled > filled.max() / 2)  # not those of a digit's foot on it
         y, thick = y + int(rows[0]), int(np.ptp(rows)) + 1
         line = Box.of_size(left, y, length, thick)
-        if thick > FLAT * length or dark[line.slices].any(axis=0).mean() < SOLID:
+        if dark[line.slices].any(axis=0).mean() < SOLID:
             continue
         up, down = (_standing(each, line) for each in (dark[:y][::-1], dark[line.bottom :]))
-        most = min(MOST, length // narrowest)
+        most = min(MOST, int(length / max(narrowest, thick / FLAT)))
         near = 2 * thick + TICK
         begin, top, end, bottom = frames.T
         spans = (begin <= left + near) & (end >= line.right - near)
@@ -460,10 +465,10 @@ def _ticks(heights: AnyArray, across: AnyArray, thick: int, most: int) -> Float6
         slack = max(2, EQUAL * tick)
         at_place &= high >= tick - slack  # strokes may stand on one
         n_ticks = len(np.unique(k[inner & at_place]))
-        alike = inner & (np.abs(high - tick) <= slack)
         is_comb = LOWEST * pitch <= tick <= HIGH * pitch and n_ticks >= PLACED * (n - 1)
         is_comb &= n > 2 or len(np.unique(k[at_place])) == n + 1
-        if is_comb and n_ticks > n_best and np.sum(alike & even) > EXPLAINED * np.sum(alike):
+        is_comb &= at_place.sum() >= EXPLAINED * len(runs)
+        if is_comb and n_ticks > n_best:
             slope, begin = np.polyfit(k[at_place], at[at_place], 1)
             best = begin + slope * np.arange(n + 1)
             n_best = n_ticks

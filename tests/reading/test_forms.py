@@ -543,3 +543,6 @@ def test_short_combs_alone_and_beside_boxes(tick, ends, boxes):
     found = read(scan(sheet))
     lines = [[each.answer for each in line] for line in found.lines]
     assert lines == [list(range(9)), list(range(4, 4 + boxes))][: 1 + (boxes > 0)]
+    sheet[800:803, 400:600] = sheet[800:820, 700:900] = 1  # a line and a bar, with noise on them
+    sheet[780:800, [450, 451, 500, 501, 550, 551, 750, 751, 800, 801, 850, 851]] = 1
+    sheet[790:800, [420, 421, 435, 436, 465, 466, 480, 481, 520, 521]] = 1
