@@ -112,7 +112,7 @@ def find_lattices(quads: Float64Array) -> list[Lattice]:
         usual = np.minimum(gaps[k, before[k, own]], gaps[k, other])
         linked = square | ((ratio > UNLIKE) & (gaps[k, own] < usual + EVEN))
         pairs.append(np.stack([own, other], axis=1)[linked])
-        weights.append(np.where(square, 1.0, 3 - ratio)[linked])
+        weights.append(np.where(square & (ratio > UNLIKE), 1.0, 3 - ratio)[linked])
         for one, next_one in pairs[k].tolist():
             steps[one, next_one], steps[next_one, one] = STEPS[k], -STEPS[k]
     graph = coo_array((np.concatenate(weights), tuple(np.concatenate(pairs).T)), (n, n))
@@ -125,6 +125,8 @@ def find_lattices(quads: Float64Array) -> list[Lattice]:
         for k in order[1:]:
             places[k] = places[origin[k]] + steps[origin[k], k]
         taken, chosen = np.unique([places[k] for k in order], axis=0, return_index=True)
+        rest = np.delete(order, chosen)[:, None]  # in places of others
+        lattices += [Lattice(each, np.zeros((1, 2), int)) for each in rest]
         lattice = Lattice(np.array(order)[chosen], taken - taken.min(axis=0))
         own = sides[lattice.members]
         usual = [lattice.medians(own[:, k], 1 - k)[lattice.places[:, 1 - k]] for k in (0, 1)]
@@ -189,6 +191,7 @@ def complete(
             raise _other_shape((1, 1), (rows, columns))
         return _completed(lattices[0], boxes, lines, page, (rows, columns))
     cells, taken, gaps = [], np.zeros_like(page), np.zeros_like(page)
+    inner = cv2.erode(page, np.ones([3] * 2), borderValue=0)
     for lattice in lattices:
         own = boxes[lattice.members]
         if len(own) >= max(FEW, HALF * np.prod(lattice.shape)):
@@ -196,9 +199,11 @@ def complete(
             ends = lattice.medians(own[:, [1, 3]], 0).astype(int)
             for (_, begin), (end, _) in pairwise(ends.tolist()):
                 gaps[begin:end, own[:, 0].min() : own[:, 2].max()] = 1
-        else:  # few empty ones between the rows of others are none
+        else:  # few that are empty between the rows of others, or that the page cuts, are none
             found = [Cell(Box(*box)) for box in own.tolist()]
             found = [cell for cell in found if not _is_gap(cell.box, gaps, ink.strokes)]
+            if lattice is not lattices[0]:
+                found = [cell for cell in found if inner[cell.box.slices].all()]
         for cell in found:
             if _side(cell) >= LEAST and taken[cell.box.slices].mean() < TAKEN:
                 cells.append(cell)
@@ -240,12 +245,13 @@ def _completed(
     there, whole, free = found | _on_page(grid, page), np.ones_like(found), np.ones_like(found)
     grid = np.rint(np.where(there[..., None], grid, 0)).astype(int)
     others = painted(np.delete(boxes, lattice.members, axis=0), page.shape)
-    shares = np.where(found[..., None], np.ones(4), 0)
+    shares, near = np.where(found[..., None], np.ones(4), 0), len(lines) - len(page)
     for place in zip(*np.nonzero(there & ~found)):
         left, top, right, bottom = grid[place].clip(0, page.shape[::-1] * 2)
         inside = others[top:bottom, left:right]
         whole[place] = np.mean(inside != np.median(inside)) < TAKEN  # in one box, or in none
-        free[place] = np.mean(inside > 0) < TAKEN
+        within = lines[top + near : bottom, left + near : right]
+        free[place] = np.mean(inside > 0) < TAKEN and within.sum() <= 255 * CLEAR * within.size
         shares[place] = _drawn(Box(left, top, right, bottom), lines, page)
     found |= there & free & (shares.min(axis=2) >= CLEAR)
     window = []
@@ -267,7 +273,7 @@ def _completed(
     n_drawn = np.sum(shares >= DRAWN, axis=2)
     most = (found.mean(axis=0) >= HALF) & (found.mean(axis=1, keepdims=True) >= HALF)
     # Where lines are seen at all, a box shows one of the sides that it shares with no other.
-    alone = ~_shared(grid, found, len(lines) - len(page))
+    alone = ~_shared(grid, found, near)
     some = boxes[lattice.members[:: len(own) // SOME + 1]]
     sides = [max(_drawn(Box(*box), lines, page)) for box in some.tolist()]
     seen = np.median(sides) >= LONG

@@ -117,6 +117,10 @@ def test_noise_leaves_holes_in_lines(line, lost):
 def test_boxes_that_the_border_cuts():
     ink, centres, columns = page("table")
     check_places(read(scan(ink)[:, :-62]), centres, columns)
+    ink = np.pad(ink, ((0, 0), (90, 0)))  # a box at the border, and noise
+    ink[80:125, :54] = np.pad(np.zeros((39, 51)), ((3, 3), (0, 3)), constant_values=1)
+    ink[:, -54:] = np.random.default_rng(0).random((len(ink), 54)) < 0.5
+    check_places(read(scan(ink)), np.add(centres, (90, 0)), columns)
     ink, centres = form(CLEAR[3:5], 2, np.random.default_rng(1))
     check_places(read(scan(ink)[:, :-64]), centres, 2)
 
@@ -376,8 +380,20 @@ def test_a_lattice_without_the_boxes_of_a_column():
     assert first.medians(x[first.members], 1) == pytest.approx(range(0, 700, 100))
 
 
-def test_squared_paper_has_no_boxes():
-    """Digits are written across its lines."""
+def test_boxes_that_lost_the_line_between_them_shift_no_others():
+    """Two pairs side by side, and two boxes between rows, without a place in these."""
+    ends = [(x, y, x + 95, y + 65) for x in range(0, 700, 100) for y in range(0, 525, 105)]
+    ends = [each for each in ends if each[0] not in (300, 400) or each[1] not in (210, 315)]
+    pairs = [(x, 210, x + 95, 380) for x in (300, 400)]
+    ends = np.array([*ends, *pairs, (0, 68, 95, 102), (100, 68, 195, 102)], float)
+    first, *others = find_lattices(ends[:, [[0, 1], [2, 1], [2, 3], [0, 3]]])
+    assert ([105, 100] * first.places == ends[first.members][:, [1, 0]]).all()
+    assert sum(len(each.members) for each in (first, *others)) == len(ends)
+
+
+@pytest.mark.parametrize("margin, strength", [(0, 0.4), (300, 0.12)])
+def test_squared_paper_has_no_boxes(margin, strength):
+    """Digits are written across its lines, which may be as pale as noise."""
     ink = number(DIGITS[:4], np.random.default_rng(0), gap=(0.3, 0.5), angle=0)
     found = read(ruled(225.0 - 170 * ink, 24, True, 0.4))
     assert not found.boxed and len(found.digits) == 4
