@@ -9,8 +9,8 @@ import numpy as np
 from scipy.spatial import KDTree
 
 from mlpcore.data.ink import Ink, find_lines, page_ink, plane, reduced
-from mlpcore.reading.boxes import drawn_boxes, find_quads, ruled_quads
-from mlpcore.reading.lattice import Lattice, find_lattices
+from mlpcore.reading.boxes import drawn_boxes, find_quads, n_of_a_size, quantile, ruled_quads
+from mlpcore.reading.lattice import FACING, Lattice, find_lattices
 from mlpcore.typing import AnyArray, Float32Array, Float64Array, UInt8Array
 
 #: So many boxes say where the page lies; fewer may say how it is turned.
@@ -22,6 +22,10 @@ FITTED, FITTING = 0.15, 0.6
 
 #: Pale lines count if their largest lattice has so many times as many boxes as strokes'.
 PALER = 1.2
+
+#: Writing on squared paper has so many times the ink of its lines, which have that of this
+#: percentile in their middle.
+WRITTEN, MIDDLE = 1.5, 90
 
 #: Dots are no larger than this share of the page's longer side, and joined if they are nearer to
 #: each other than so many times their usual distance.
@@ -61,6 +65,10 @@ DARK, SHARP = 0.65, 0.5
 #: The value that light ground gets, from which darker ones rise to 255, and the most of it that is
 #: darker than the sheet's edge may be.
 TABLE, EMPTY = 40, 0.002
+
+#: A streak is a column or a row that is darker than those beside it by so much of 255, also where
+#: it is as light as this percentile. So many of its pixels are seen, and so many columns at a time.
+DARKER, LIGHTEST, N_SEEN, STREAK = 20, 98, 256, 9
 
 #: So many thresholds of light are tried.
 THRESHOLDS = 6
@@ -126,10 +134,28 @@ def levelled(grey: UInt8Array) -> Level:
     """
     sheet = find_sheet(grey)
     level = _levelled(grey, sheet)
+    even = _without_streaks(grey)
+    if even is not grey:
+        other = _levelled(even, sheet)
+        if n_of_a_size(other.boxes) >= max(1, n_of_a_size(level.boxes)):
+            grey, level = even, other
     if (factor := level.enlargement) > 1:
         large = _levelled(grey, sheet, factor)
         level = large if len(large.boxes) else level
     return level
+
+
+def _without_streaks(grey: UInt8Array) -> UInt8Array:
+    """A picture (h, w) without the streaks from end to end that a scanner's dirty glass leaves."""
+    for axis in (0, 1):
+        some = np.moveaxis(grey, axis, 0)[:: grey.shape[axis] // N_SEEN + 1]
+        light = np.percentile(some, LIGHTEST, axis=0).clip(1)
+        beside = cv2.medianBlur(light.astype(np.uint8)[None], STREAK)[0]
+        is_streak = light + DARKER < beside
+        if is_streak.any():
+            gain = np.expand_dims(np.where(is_streak, light / beside, 1), axis)
+            grey = np.clip(grey / gain, 0, 255).astype(np.uint8)
+    return grey
 
 
 def _levelled(grey: UInt8Array, sheet: UInt8Array | None, factor: int = 1) -> Level:
@@ -169,6 +195,11 @@ def _levelled(grey: UInt8Array, sheet: UInt8Array | None, factor: int = 1) -> Le
         known = np.clip(np.rint(ends), 0, page.shape[::-1] * 2).astype(int)
         known = known[(known[:, :2] < known[:, 2:]).all(axis=1)]
     boxes = drawn_boxes(ink, known, is_pale)
+    if is_pale and len(known) and not len(boxes):  # squared paper, whose lines are no writing
+        side = 2 * int(np.median(known[:, 2:] - known[:, :2]))
+        lines = np.append(0, ink.values[find_lines(ink.pale, side, side) > 0])
+        level = WRITTEN * float(np.percentile(lines, MIDDLE))
+        ink = ink._replace(threshold=max(ink.threshold, level))
     on_ground = sheet is not None
     return Level(ink, page, source / np.float32(factor), known, is_pale, boxes, on_ground)
 
@@ -247,15 +278,17 @@ def _fit(
 
 
 def _squared(quads: Float64Array, turning: Float64Array) -> Float64Array:
-    """A map (3, 3), mended so that boxes are upright and those at their right level with them."""
+    """A map (3, 3), mended so that the median sides of boxes are level and upright.
+
+    A digit that touches two sides leaves only a part of its box.
+    """
     level = _moved(turning, quads)
-    right = np.array([1e-9, 0.0])
-    for lattice in find_lattices(level):
-        same_row = np.diff(lattice.places[:, 0]) == 0
-        right += np.diff(level[lattice.members].mean(axis=1), axis=0)[same_row].sum(axis=0)
-    down = np.sum(level[:, 2:] - level[:, 1::-1], axis=(0, 1))
-    skewed = np.stack([right / np.linalg.norm(right), down / np.linalg.norm(down)], axis=1)
-    return np.vstack([np.linalg.inv(skewed) @ turning[:2], [0, 0, 1]])
+    directions = []
+    for ends, begins in FACING:
+        x, y = (level[:, ends] - level[:, begins]).reshape(-1, 2).T
+        angle = quantile(np.arctan2(y, x), np.hypot(x, y), 0.5)
+        directions.append((np.cos(angle), np.sin(angle)))
+    return np.vstack([np.linalg.inv(np.transpose(directions)) @ turning[:2], [0, 0, 1]])
 
 
 def _ends(lattice: Lattice, quads: Float64Array) -> tuple[list[Float64Array], float]:

@@ -395,7 +395,8 @@ def test_boxes_that_lost_the_line_between_them_shift_no_others():
 def test_squared_paper_has_no_boxes(margin, strength):
     """Digits are written across its lines, which may be as pale as noise."""
     ink = number(DIGITS[:4], np.random.default_rng(0), gap=(0.3, 0.5), angle=0)
-    found = read(ruled(225.0 - 170 * ink, 24, True, 0.4))
+    image = ruled(225.0 - 170 * np.pad(ink, margin), 24, True, strength)
+    found = read(noisy(image, np.random.default_rng(0), 2))
     assert not found.boxed and len(found.digits) == 4
 
 
@@ -498,6 +499,15 @@ def test_a_strip_of_boxes_in_a_frame(n, box):
     assert len(read(scan(frame)).digits) == n
 
 
+def test_a_turned_strip_of_boxes_that_strokes_part():
+    ink, centres = form([None] * 5, 5, np.random.default_rng(1), (50, 66))
+    k = np.arange(-24, 25)[:, None]
+    for x, y in centres[[0, 2, 3]].astype(int):
+        ink[y - 20 + k // 3 + range(4), x + k] = 1
+    ink, centres = turned(ink, centres, 12, 0)
+    check_places(read(scan(ink)), centres, 5)
+
+
 def test_a_dark_head_around_a_box_is_no_writing_across_a_form():
     ink, centres, columns = page(empty=range(6, 24))
     ink[5:45, 10:-10] = 1
@@ -556,9 +566,9 @@ def test_short_combs_alone_and_beside_boxes(tick, ends, boxes):
     comb(sheet, CLEAR[7:9], 1200, 300, 0.3, 0.3)
     sheet[500:503, 300:900] = 1  # an underlined word
     sheet[440:500, [*range(320, 325), *range(347, 352), *range(440, 445), *range(530, 535)]] = 1
-    found = read(scan(sheet))
-    lines = [[each.answer for each in line] for line in found.lines]
-    assert lines == [list(range(9)), list(range(4, 4 + boxes))][: 1 + (boxes > 0)]
     sheet[800:803, 400:600] = sheet[800:820, 700:900] = 1  # a line and a bar, with noise on them
     sheet[780:800, [450, 451, 500, 501, 550, 551, 750, 751, 800, 801, 850, 851]] = 1
     sheet[790:800, [420, 421, 435, 436, 465, 466, 480, 481, 520, 521]] = 1
+    found = read(scan(sheet))
+    lines = [[each.answer for each in line] for line in found.lines]
+    assert lines == [list(range(9)), list(range(4, 4 + boxes))][: 1 + (boxes > 0)]

@@ -182,6 +182,7 @@ BROKEN = {
     "a desk": (lambda image, at: on_desk(image, at, 4), "ground"),
     "a desk, much turned": (lambda image, at: on_desk(image, at, -33), "ground"),
     "a desk in a shadow": (lambda image, at: on_desk(shadowed(image), at, 4), "ground"),
+    "streaks": (lambda image, at: (image * np.resize([*[1] * 299, 0.65], len(image[0])), at), None),
     "waves": (lambda image, at: waved(image, at, 9, 700), None),
     "turned": (lambda image, at: turned(image, at, 25), None),
     "upside down": (lambda image, at: (image[::-1, ::-1], image.shape[::-1] - at), "by 180°"),
