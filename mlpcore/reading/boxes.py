@@ -402,8 +402,9 @@ def _comb_places(ink: Ink, boxes: AnyArray, frames: AnyArray) -> AnyArray:
         dark[max(0, top - apart) : bottom + apart, max(0, left - apart) : right + apart] = 0
     narrowest = max(MIN_SIDE, round(NARROWEST * max(dark.shape)))
     base = find_lines(dark, FEWEST * narrowest, len(dark) + 1)  # no upright ones
+    contours, _ = cv2.findContours(base, cv2.RETR_EXTERNAL, cv2.CHAIN_APPROX_SIMPLE)
     found: list[Box] = []
-    for left, y, length, high, _ in cv2.connectedComponentsWithStats(base)[2][1:].tolist():
+    for left, y, length, high in sorted(map(cv2.boundingRect, contours), key=lambda line: line[1]):
         filled = base[y : y + high, left : left + length].sum(axis=1, dtype=float)
         rows = np.flatnonzero(filled > filled.max() / 2)  # not those of a digit's foot on it
         y, thick = y + int(rows[0]), int(np.ptp(rows)) + 1
