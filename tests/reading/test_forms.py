@@ -281,12 +281,7 @@ def test_a_stroke_from_side_to_side_parts_no_box(layout, thick):
     ink, centres, columns = page(layout, 28 if layout == "gaps" else 24)
     for x, y in centres[[3, 2 if layout == "pairs" else 12]].astype(int):
         ink[y + 6 : y + 6 + thick, x - 30 : x + 30] = 1
-    check_places(read(scan(ink)), centres, columns)
-
-
-def test_lines_between_rows_make_no_boxes():
-    ink, centres, columns = page("gaps", 28)
-    for x, y in centres[[2, 9]].astype(int):
+    for x, y in centres[[2, 9]].astype(int) * (layout == "gaps"):  # nor make lines between rows one
         ink[y + 18 : y + 48, [x - 24, x - 23, x + 22, x + 23]] = 1
     check_places(read(scan(ink)), centres, columns)
 
