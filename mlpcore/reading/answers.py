@@ -24,8 +24,8 @@ MIN_MARGIN = 0.88
 NUMBER_GAP = 0.5
 
 #: So many digits without boxes of which so large a share is in doubt are print, and all in doubt.
-#: So are those in the boxes of a page, a row or a column whose mean doubt is at least the last.
-WORDS, PRINT, TABLE = 8, 0.35, 0.5
+#: So are those in boxes whose mean doubt is so great: on a page, and in a row or a column.
+WORDS, PRINT, TABLE, ROW = 8, 0.35, 0.65, 0.5
 
 #: Which way is up.
 SURE = 0.9  #: with a greater mean margin of its digits, a page is not turned
@@ -130,7 +130,8 @@ def read_lines(
     boxed = not all(field.is_number for field in fields)
     columns = in_lines([field.box for field in fields], upright=True) if boxed else []
     for some in (*rows, *columns, every):  # of which some may be in doubt, as pale ones are
-        if _is_print([each for k in some if fields[k].doubt < 1 for each in result[k]], boxed):
+        least = 0 if not boxed else TABLE if some is every else ROW
+        if _is_print([each for k in some if fields[k].doubt < 1 for each in result[k]], least):
             for k in some:
                 result[k] = _in_doubt(result[k])
     return [[each for k in row for each in result[k]] for row in rows]
@@ -169,11 +170,14 @@ def _sure_digits(
     return len(broad) * float(np.mean(margins > MIN_MARGIN)), len(broad), float(margins.mean())
 
 
-def _is_print(digits: list[ReadDigit], boxed: bool) -> bool:
-    """Whether so many of some digits are in doubt, or marks, that they are a text or noise."""
-    if boxed:
+def _is_print(digits: list[ReadDigit], least: float) -> bool:
+    """Whether so many of some digits are in doubt, or marks, that they are a text or noise.
+
+    Those in boxes are if their mean doubt is at least so great.
+    """
+    if least:
         doubts = [each.doubt for each in digits if each.answer is not None]
-        return len(doubts) >= WORDS and sum(doubts) >= TABLE * len(doubts)
+        return len(doubts) >= WORDS and sum(doubts) >= least * len(doubts)
     doubtful = sum(each.in_doubt for each in digits)
     n_marks = sum(not len(each.probabilities) for each in digits)
     return len(digits) >= WORDS and (doubtful >= PRINT * len(digits) or 2 * n_marks > len(digits))
