@@ -42,9 +42,9 @@ SHADE, SHADE_WIDTH, SHADE_SHARE, SHADE_EDGE, SPREAD = 0.6, 9, 1 / 150, 3, 5
 
 #: Squares that shade and the writing on it fill cover at least the share FILLED of the shade. They
 #: cover less of the strokes of a pale pen. Their side is SQUARE times the root of the page's longer
-#: side, because larger pages are finer scans, and also larger sheets. More than the share EVEN of
-#: shade differs by less than a quarter from its median, but not of strokes that are blurred.
-FILLED, SQUARE, EVEN = 0.75, 0.7, 0.65
+#: side, because larger pages are finer scans, and also larger sheets. Shade is longer than LONG
+#: squares, or more than the share EVEN is within a quarter of its median, unlike blurred strokes.
+FILLED, SQUARE, EVEN, LONG = 0.75, 0.7, 0.65, 2
 
 #: Noise leaves fewer pixels out of a line than this share of its length, from 3 to 7.
 HOLE = 1 / 12
@@ -166,9 +166,10 @@ def _without_shades(ink: UInt8Array) -> UInt8Array:
     inside = np.bincount(components.labels[filled > 0], minlength=len(components.boxes))
     shades = []
     for k in np.flatnonzero(inside > FILLED * components.areas).tolist():
-        slices = components.boxes[k].slices
-        values = level[slices][components.labels[slices] == k]
-        if np.mean(np.abs(values / np.median(values) - 1) < 0.25) > EVEN:
+        box = components.boxes[k]
+        values = level[box.slices][components.labels[box.slices] == k]
+        is_even = np.mean(np.abs(values / np.median(values) - 1) < 0.25) > EVEN
+        if is_even or max(box.width, box.height) > LONG * len(square):
             shades.append(k)
     flat *= components.mask(shades)
     shade = cv2.morphologyEx(flat, cv2.MORPH_CLOSE, np.ones([4 * side + 1] * 2))

@@ -422,14 +422,13 @@ def test_lines_paler_than_ink(depth, layout):
     assert [each.answer for each in found.digits] == list(range(10)) * 6
 
 
-@pytest.mark.parametrize("pen, blur", [(120, 0), (190, 0), (150, 6)])
-def test_a_broad_pen_paler_than_lines(pen, blur):
+@pytest.mark.parametrize("pen", [120, 190])
+def test_a_broad_pen_paler_than_lines(pen):
     """Its strokes are no shaded ground."""
     ink, lines = (
         form(digits, 10, np.random.default_rng(1), box=(124, 140), line=4, height=0.45)[0]
         for digits in (CLEAR * 4, [None] * 40)
     )
-    ink = ndimage.gaussian_filter(ink - lines, blur)
     image = np.minimum(245 - (245 - pen) * ink, 245 - 225 * lines)
     found = read(noisy(image, np.random.default_rng(2), 3))
     assert [each.answer for each in found.digits] == list(range(10)) * 4

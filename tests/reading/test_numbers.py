@@ -186,6 +186,13 @@ def test_a_pen_paler_than_printed_lines():
     assert found.text.replace("?", "").replace(" ", "") == "012\n345\n678"
 
 
+def test_a_blurred_ring_is_no_shaded_ground():
+    ring = np.abs(np.hypot(*(np.indices((700, 700)) - 350)) - 9) < 5
+    image = 245 - 110 * ndimage.gaussian_filter(ring.astype(float), 3)
+    image[100:104] = 20
+    assert page_ink(image.astype(np.uint8)).values[350, 359] > 90
+
+
 @pytest.mark.parametrize("begin, share", [(0, 1.0), (0, 0.6), (30, 1.0)])
 def test_a_frame_around_a_number_is_no_ink(begin, share):
     """Open at the left, with lines of which a copy left pieces, or whole; digits stand on it."""
