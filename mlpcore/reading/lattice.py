@@ -36,6 +36,9 @@ REACH, LONG = 0.1, 0.25
 #: The share of a side that shows a line, inside of a lattice and beyond it.
 DRAWN, CLEAR = 0.5, 0.75
 
+#: An outermost row or column that is open is at most so many times as wide as the one beside it.
+FAR = 2.0
+
 #: So many boxes tell whether the lines of a lattice are seen.
 SOME = 20
 
@@ -235,9 +238,16 @@ def _completed(
     margins = [1 if number is None else number - n for number, n in zip(numbers, shape)]
     if min(margins) < 0:
         raise _other_shape(shape, numbers)
-    own = boxes[lattice.members].astype(float)
-    y = _extended(lattice.medians(own[:, [1, 3]], 0), margins[0], known)
-    x = _extended(lattice.medians(own[:, [0, 2]], 1), margins[1], known)
+    own, reach = boxes[lattice.members].astype(float), (len(lines) - len(page)) // 2
+    y, x = lattice.medians(own[:, [1, 3]], 0), lattice.medians(own[:, [0, 2]], 1)
+    may_open = np.zeros((2, 2), bool)
+    if known:
+        y, x = _extended(y, margins[0], known), _extended(x, margins[1], known)
+    else:
+        (y, may_open[0]), (x, may_open[1]) = (
+            _run_on(y, x, lines, reach),
+            _run_on(x, y, lines.T, reach),
+        )
     grid = np.stack(np.broadcast_arrays(x[:, 0], y[:, :1], x[:, 1], y[:, 1:]), axis=2)
     found: BoolArray = np.zeros(grid.shape[:2], bool)
     at = tuple((lattice.places + margins).T)
@@ -253,7 +263,11 @@ def _completed(
         within = lines[top + near : bottom, left + near : right]
         free[place] = np.mean(inside > 0) < TAKEN and within.sum() <= 255 * CLEAR * within.size
         shares[place] = _drawn(Box(left, top, right, bottom), lines, page)
-    found |= there & free & (shares.min(axis=2) >= CLEAR)
+    closed = shares.copy()  # the outer sides of open rows and columns count as drawn
+    for axis, end in np.argwhere(may_open).tolist():
+        np.moveaxis(closed, axis, 0)[-end, :, 1 - axis + 2 * end] = 1
+    clear = there & free & (closed.min(axis=2) >= CLEAR)
+    found, shares = found | clear, np.where(clear[..., None], closed, shares)
     window = []
     for axis, (number, n, margin) in enumerate(zip(numbers, shape, margins)):
         across = slice(margins[1 - axis], margins[1 - axis] + shape[1 - axis])
@@ -316,6 +330,31 @@ def _extended(ends: Float64Array, n: int, known: bool) -> Float64Array:
         first, last = ends[1, 0] - ends[0, 0], ends[-1, 1] - ends[-2, 1]
     k = np.arange(1, n + 1)[:, None]
     return np.concatenate([ends[0] - k[::-1] * first, ends, ends[-1] + k * last])
+
+
+def _run_on(
+    ends: Float64Array, across: Float64Array, lines: UInt8Array, reach: int
+) -> tuple[Float64Array, list[bool]]:
+    """Begins and ends (k, 2) with one more at both sides, and whether each of these may be open.
+
+    It reaches to where the lines at the begins and ends `across` stop, or another crosses them.
+    """
+    ends, begins = _extended(ends, 1, False), across.astype(int).ravel()
+    on = np.stack([lines[:, k : k + 2 * reach].any(axis=1) for k in begins], axis=1)
+    on &= lines[:, begins[0] : begins[-1]].mean(axis=1, keepdims=True) < 255 * CLEAR
+    may_open = []
+    for k, way in ((0, -1), (-1, 1)):
+        inner, is_single = ends[k - way], np.isinf(ends[k, k])
+        usual = np.ptp(inner) if is_single else abs(ends[k, k] - inner[k])
+        beyond = max(0, int(inner[k]) + reach + 2 * reach * way)
+        off = ~on[min(beyond, len(on) - 1) :: way]
+        run = 2 * reach + np.median(off.argmax(axis=0).reshape(-1, 2).min(axis=1))
+        may_open.append(bool(run <= FAR * usual))
+        if CLEAR * usual <= run <= FAR * usual:
+            ends[k, k] = inner[k] + way * run
+            if is_single:
+                ends[k, -1 - k] = inner[k] + way * reach
+    return ends, may_open
 
 
 def _on_page(boxes: Float64Array, page: UInt8Array) -> BoolArray:

@@ -350,6 +350,16 @@ def test_a_known_grid_with_broken_lines(options):
     check_places(read(scan(ink), **options), centres, columns)
 
 
+def test_tables_without_outer_lines_and_lines_that_stick_out():
+    ink, centres, columns = page()
+    bottom, right = np.max(np.nonzero(ink), axis=1)
+    is_open = np.pad(ink[62 : bottom - 1, 62 : right - 1], 62)
+    ink[:, 40:60] = ink[:, [63]]
+    for each in (ink, is_open):
+        check_places(found := read(scan(each)), centres, columns)
+        assert not found.warning
+
+
 @pytest.mark.parametrize(
     "options, expected", [({"columns": 7}, "7 columns"), ({"rows": 9}, "9 rows")]
 )
