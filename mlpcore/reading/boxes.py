@@ -94,7 +94,7 @@ def find_quads(dark: UInt8Array) -> tuple[Float64Array, float]:
         cut = (left == 0) + (top == 0) + (left + width == columns) + (top + height == rows)
         if parent < 0 and min(width, height) >= MIN_SIDE and cut < 2:
             hull = cv2.convexHull(contour)
-            if cv2.contourArea(contour) >= FILLED * cv2.contourArea(hull):
+            if cv2.contourArea(contour) > FILLED * cv2.contourArea(hull):
                 hulls.append(hull)
                 n_cut.append(cut)
     areas, is_whole = np.array([*map(cv2.contourArea, hulls)]), np.array(n_cut) == 0
