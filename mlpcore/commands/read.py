@@ -23,10 +23,10 @@ from mlpcore.commands.networks import (
 from mlpcore.commands.options import command_main, command_parser
 from mlpcore.data.image_files import Source, count_pages
 from mlpcore.errors import InputError, printable, shown
-from mlpcore.files import atomic_write, check_replaceable, make_folder
+from mlpcore.files import atomic_write, check_replaceable, is_hidden, make_folder
 from mlpcore.inference.classifier import PRETRAINED_FILE
 from mlpcore.reading.drawing import draw
-from mlpcore.reading.fields import FILE, Form, line_rows, write_fields
+from mlpcore.reading.fields import DOUBT, FILE, Form, line_rows, write_fields
 from mlpcore.reading.page import check_grid, read
 from mlpcore.terminal import say
 
@@ -61,6 +61,11 @@ def read_pages(options: argparse.Namespace) -> int:
     """Reads each page and shows it as the options say; returns the exit status."""
     check_grid(options.columns, options.rows)
     networks, named = networks_and_pictures(options)
+    for folder in options.paths:
+        known = {path.relative_to(folder).parts[0] for path in named if folder in path.parents}
+        inside = {path.name for path in folder.iterdir()} - known if known else set()
+        if others := sorted(name for name in inside if not is_hidden(name)):
+            say(printable(f"note: {shown(folder)}: not read: {', '.join(others)}"), sys.stderr)
     pages: dict[Path, tuple[Path, int]] = {}  # of files of several
     pictures: list[Path] = []
     for path in named:
@@ -95,7 +100,8 @@ def read_pages(options: argparse.Namespace) -> int:
 
     def answer(number: int, path: Path, source: Source) -> Entry:
         n_rows = len(table)
-        table.extend([{FILE: str(path)} | form.missing] if form is not None else [])
+        missing = {"line": "", DOUBT: "1"} if form is None else form.missing
+        table.append({FILE: str(path)} | missing)
         source, of_file = pages.get(path, (source, None))
         page = read(source, classifier, columns=options.columns, rows=options.rows, page=of_file)
         rows = line_rows(page) if form is None else [form.record(page)]

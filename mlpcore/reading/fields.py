@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from itertools import groupby
 from pathlib import Path
 from typing import Annotated
@@ -19,6 +19,7 @@ from mlpcore.data.image_files import Source
 from mlpcore.errors import InputError, shown
 from mlpcore.inference import TrainedClassifier, load
 from mlpcore.reading.answers import ReadDigit
+from mlpcore.reading.boxes import corners
 from mlpcore.reading.page import Page, read
 from mlpcore.store.documents import read_document, write_document
 from mlpcore.typing import AnyArray, Float64Array, StrPath
@@ -26,6 +27,10 @@ from mlpcore.typing import AnyArray, Float64Array, StrPath
 #: Boxes of a page are those of the sample if at least this share of them, or of the mean number of
 #: both, lies so near to one, as a share of a box's side, after so many rounds of fitting.
 ALIKE, NEAR, ROUNDS = 0.8, 0.4, 4
+
+#: Shares of a box: what a page may lack of its height, the width of room for another box, and how
+#: far apart, along lines, middles of boxes of one column are.
+CUT, ROOM, BELOW = 0.1, 0.5, 0.2
 
 #: Features of a page's print and lines that are compared, how many must agree on one map, and how
 #: far from it, in pixels, they may be.
@@ -85,16 +90,16 @@ class Form:
                     f"{width} x {height}"
                 )
             self.fields[name] = field.tolist()
-        self.n_boxes = {
-            name: max(1, self.sample.boxed * _n_boxes(_inside(field, self.sample, np.eye(3))))
-            for name, field in self.fields.items()
+        lines = self.sample.lines if self.sample.boxed else []
+        self.boxes = {
+            name: _boxes(_inside(field, lines, np.eye(3))) for name, field in self.fields.items()
         }
 
     def record(self, picture: Source | Page) -> dict[str, str]:
         """A row of a table: the text of each field, and the names of those in doubt.
 
-        A field in which nothing is found is empty and in doubt. So is one of fewer boxes than the
-        sample shows there.
+        A field in which nothing is found is empty and in doubt. So is one that the page cuts, or
+        whose boxes are not as many as on the sample.
         ``pandas.DataFrame(map(form.record, pictures))`` is the table of many pages.
 
         Raises
@@ -104,29 +109,31 @@ class Form:
         """
         page = picture if isinstance(picture, Page) else read(picture, self.classifier)
         to_sample = _registration(page, self.sample)
-        values = {}
+        values, unsure = {}, []
         for name, field in self.fields.items():
-            lines = _inside(field, page, to_sample)
-            if not page.boxed or not any(lines):
-                lines = _cut(field, page, to_sample, self.classifier).lines
-            values[name] = lines
-        return _row(values, self.n_boxes)
+            lines = _inside(field, page.lines if page.boxed else [], to_sample)
+            wanted = np.concatenate(self.boxes[name] or [corners(np.array([field]))])
+            is_other = self.boxes[name] and len(wanted) != sum(map(len, _boxes(lines)))
+            if is_other or not _shows(page, wanted, to_sample):
+                unsure.append(name)
+            values[name] = lines or _cut(field, page, to_sample, self.classifier).lines
+        return _row(values, unsure)
 
     @property
     def missing(self) -> dict[str, str]:
         """The record of a page that cannot be read: empty fields, all in doubt."""
-        return _row({name: [] for name in self.fields}, self.n_boxes)
+        return _row({name: [] for name in self.fields}, self.fields)
 
 
-def _row(values: Mapping[str, list[list[ReadDigit]]], n_boxes: Mapping[str, int]) -> dict[str, str]:
+def _row(values: Mapping[str, list[list[ReadDigit]]], unsure: Container[str]) -> dict[str, str]:
     """The text of each value, given as lines, and the names of those in doubt.
 
-    Those of fewer boxes than are known are, too.
+    Those without anything are, too, and the `unsure` ones.
     """
     doubtful = [
         name
         for name, lines in values.items()
-        if _n_boxes(lines) < n_boxes.get(name, 1) or any(e.in_doubt for line in lines for e in line)
+        if name in unsure or not any(lines) or any(e.in_doubt for line in lines for e in line)
     ]
     return {name: _text(lines) for name, lines in values.items()} | {DOUBT: "; ".join(doubtful)}
 
@@ -146,20 +153,25 @@ def _text(lines: Sequence[Sequence[ReadDigit]]) -> str:
     return " ".join(text.replace("?", "").strip() for text in texts if text)
 
 
-def _n_boxes(lines: Sequence[Sequence[ReadDigit]]) -> int:
-    """The number of boxes, or of numbers without boxes, on lines."""
-    return len({id(each.cell) for line in lines for each in line})
-
-
-def _inside(field: Sequence[float], page: Page, to_sample: Float64Array) -> list[list[ReadDigit]]:
-    """The lines of a page, of which only digits in a field of the sample are left."""
-    return [[each for each in line if _is_in(field, each, to_sample)] for line in page.lines]
+def _inside(
+    field: Sequence[float], lines: Sequence[Sequence[ReadDigit]], to_sample: Float64Array
+) -> list[list[ReadDigit]]:
+    """The lines of a page with digits in a field of the sample, of which only these are left."""
+    inside = ([each for each in line if _is_in(field, each, to_sample)] for line in lines)
+    return [line for line in inside if line]
 
 
 def _is_in(field: Sequence[float], digit: ReadDigit, to_sample: Float64Array) -> bool:
     """Whether the middle of a digit lies in a field of the sample."""
     x, y, w = to_sample @ [*digit.corners.mean(axis=0), 1]
     return bool(field[0] * w < x < field[2] * w and field[1] * w < y < field[3] * w)
+
+
+def _shows(page: Page, area: AnyArray, to_sample: Float64Array) -> bool:
+    """Whether boxes (n, 4, 2) of a sample lie on a page, but for a share of a height."""
+    mapped = cv2.perspectiveTransform(area.reshape(1, -1, 2), np.linalg.inv(to_sample))[0]
+    beyond = np.maximum(-mapped, mapped - page.scale * np.array(page.grey.shape[::-1]))
+    return bool(beyond.max() < CUT * np.linalg.norm(mapped[3] - mapped[0]))
 
 
 def _cut(
@@ -197,18 +209,41 @@ def numbers(page: Page) -> list[list[ReadDigit]]:
 
 def line_rows(page: Page) -> list[dict[str, str]]:
     """A row of a table for each line of a page: its boxes or numbers, and which are in doubt."""
-    return [
-        {"line": str(n), DOUBT: ""}
-        | _row({str(k): [cell] for k, cell in enumerate(_cells(line), 1)}, {})
-        for n, line in enumerate(page.lines, 1)
-    ]
+    rows = []
+    for n, (line, gaps) in enumerate(zip(page.lines, _gaps(page)), 1):
+        cells = [each for gap, cell in zip(gaps, _cells(line)) for each in [*[[]] * gap, cell]]
+        row = _row({str(k): [cell] for k, cell in enumerate(cells or [[]], 1)}, ())
+        rows.append({"line": str(n), DOUBT: ""} | row)
+    return rows
+
+
+def _gaps(page: Page) -> list[list[int]]:
+    """How many boxes are missing before each box, or number, of each line.
+
+    There is room for them, and another line has as many, without gaps, in the same place.
+    """
+    boxes, rooms, result = _boxes(page.lines), [], []
+    for own in boxes:
+        far, width = np.linalg.norm([own[1:, 0] - own[:-1, 1], own[1:, 1] - own[1:, 0]], axis=2)
+        rooms.append(np.append(True, far > ROOM * width))
+    for own, room in zip(boxes, rooms):
+        gaps = np.zeros(len(own), int)
+        diagonals = np.stack([own[:, 2] - own[:, 0], own[:, 1] - own[:, 3]], axis=2)[:, None]
+        for other, ends in zip(boxes, rooms) if page.boxed else ():
+            away = other.mean(axis=1) - own.mean(axis=1)[:, None]
+            beside = np.abs(np.linalg.solve(diagonals, away[..., None]).sum(axis=(2, 3)))
+            column, near = beside.argmin(axis=1), beside.min(axis=1) < BELOW
+            near &= np.append(True, near[:-1]) & (np.diff(np.cumsum(ends)[column], prepend=1) == 0)
+            gaps = np.maximum(gaps, near * room * (np.diff(column, prepend=-1) - 1))
+        result.append(gaps.tolist())
+    return result
 
 
 def _registration(page: Page, sample: Page) -> Float64Array:
     """The map (3, 3) of a page's points onto a sample's, by their boxes or else their features."""
     if page.boxed and sample.boxed:
-        boxes, ends = (_boxes(page), _boxes(sample)), [(0, 0), (0, -1), (-1, -1), (-1, 0)]
-        outermost = (np.concatenate([each[i][k] for i, k in ends]) for each in boxes)
+        boxes = _boxes(page.lines), _boxes(sample.lines)
+        outermost = (np.concatenate([*each[0][[0, -1]], *each[-1][[-1, 0]]]) for each in boxes)
         matrix = _by_boxes(*boxes, cv2.findHomography(*outermost, cv2.LMEDS)[0])
         if matrix is None:
             matrix = _by_boxes(*boxes, _by_features(page, sample))
@@ -226,9 +261,9 @@ def _cells(line: Sequence[ReadDigit]) -> list[list[ReadDigit]]:
     return [list(each) for _, each in groupby(line, lambda each: id(each.cell))]
 
 
-def _boxes(page: Page) -> list[AnyArray]:
+def _boxes(lines: Sequence[Sequence[ReadDigit]]) -> list[AnyArray]:
     """The corners of the boxes of each line, (n, 4, 2)."""
-    return [np.array([cell[0].cell for cell in _cells(line)]) for line in page.lines]
+    return [np.reshape([cell[0].cell for cell in _cells(line)], (-1, 4, 2)) for line in lines]
 
 
 def _by_boxes(
@@ -244,7 +279,7 @@ def _by_boxes(
         mapped = cv2.perspectiveTransform(boxes.mean(axis=1)[None], matrix)[0]
         far, nearest = tree.query(mapped)
         near = far < NEAR * side
-        if near.sum() < ALIKE * min(len(boxes), (len(boxes) + len(others)) / 2):
+        if len(np.unique(nearest[near])) < ALIKE * min(len(boxes), (len(boxes) + len(others)) / 2):
             return None
         points = boxes[near].reshape(-1, 2), others[nearest[near]].reshape(-1, 2)
         matrix, _ = cv2.findHomography(*points, cv2.RANSAC, NEAR * side)

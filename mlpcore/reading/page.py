@@ -74,12 +74,13 @@ class Page:
 
     @property
     def warning(self) -> str:
-        """A line about boxes not seen, no digits, or most of them in doubt; else empty."""
-        answers = [each for each in self.digits if each.answer is not None]
-        doubtful, n = sum(each.in_doubt for each in answers), len(self.digits)
+        """A line about boxes not seen, no digits, or most boxes or numbers in doubt; else empty."""
+        n, answers = len(self.digits), [each for each in self.digits if each.answer is not None]
+        cells = {id(each.cell) for each in answers}
+        doubtful = len(cells - {id(each.cell) for each in answers if not each.in_doubt})
         found = [f"{self.n_unseen} of {n} cells were not seen"] * (self.n_unseen > 0)
-        if 2 * doubtful > len(answers):
-            found.append(f"{doubtful} of {len(answers)} in doubt, expected a page of digits")
+        if 2 * doubtful > len(cells):
+            found.append(f"{doubtful} of {len(cells)} in doubt, expected a page of digits")
         elif self.boxed and not answers:
             empty = "the one box is empty" if n == 1 else f"{n} boxes are empty"
             found.append(f"{empty}: expected digits in them")

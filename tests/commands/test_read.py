@@ -87,7 +87,7 @@ def test_the_pages_of_a_tiff_file(call, capsys, monkeypatch):
 
 def test_a_table_of_a_folder(call, capsys):
     """By fields a row a page, also of one that cannot be read; without fields a row a line."""
-    os.mkdir("scans")
+    os.makedirs("scans/old")
     write("scans/a.png")
     write("form.png", digits=[None] * 12)  # no warning that the sample is empty
     call("read", "pretrained", "form.png", "--new-fields", "form.json")
@@ -102,9 +102,10 @@ def test_a_table_of_a_folder(call, capsys):
     assert [len(row["field 2"]) for row in rows] == [6, 0]
     assert rows[1]["in doubt"] == "field 1; field 2"
     assert os.listdir("shown") == ["0001-a.png"]
-    call("read", "pretrained", "scans/a.png", "--csv", "out.csv")
+    assert main(["read", "pretrained", *options[:3]]) == 2
+    assert capsys.readouterr().err.startswith("note: scans: not read: old\nerror: ")
     rows = [*csv.DictReader(Path("out.csv").read_text().splitlines())]
-    assert [row["line"] for row in rows] == ["1", "2"] and len(rows[0]) == 3 + 6
+    assert [row["line"] for row in rows] == ["1", "2", ""] and len(rows[0]) == 3 + 6
 
 
 def test_a_bar_of_pages_on_a_terminal(monkeypatch):

@@ -65,50 +65,49 @@ def test_a_record_of_each_page(boxed, angle, scale):
     ink = np.pad(ndimage.zoom(rotated(ink, angle), scale, order=1), ((50, 20), (30, 70)))
     found = write_form(boxed).record(read(on_paper(ink, np.random.default_rng(1))))
     doubtful = found.pop("in doubt").split("; ")
-    wanted = {"date": LABELS[:3], "number": LABELS[3:7], "amount": LABELS[4:8]}
+    wanted = {"date": ["_", *LABELS[:3]], "number": LABELS[3:7], "amount": LABELS[4:8]}
     assert list(found) == list(FIELDS[boxed])
-    first = {"date": "_"}  # an empty box keeps its place
-    texts = {name: first.get(name, "") + "".join(map(str, wanted[name])) for name in found}
+    texts = {name: "".join(map(str, wanted[name])) for name in found}
     wrong = [name for name in found if found[name] != texts[name]]
     assert set(wrong) <= set(doubtful) and len(wrong) <= 1
     assert {len(text) for text in found.values()} == {4}
 
 
-def test_a_box_that_is_missing_moves_no_other():
-    """Boxes go with the nearest ones of the sample."""
-    ink = sheet(True, DIGITS[:8], DIGITS[:4])
-    ink[130:190, 350:407] = 0
-    page = read(on_paper(ink, np.random.default_rng(1)))
-    found = write_form(True).record(page)
-    assert found["date"] == "".join(map(str, LABELS[:4])) or "date" in found["in doubt"]
-
-
 def test_what_is_missing_is_in_doubt():
-    form = write_form(True, {"none": [10, 400, 300, 440], "date": [95, 135, 305, 185]})
+    form = write_form(True, {"none": [10, 400, 300, 440]} | FIELDS[True])
     page = read(scan(sheet(True)))
-    record = form.record(page)
-    assert record["date"] == "" and record["in doubt"] == "none"
-    page.lines[0].pop(1)  # a box that was not found
-    assert form.record(page)["in doubt"] == "none; date"
-    assert form.missing == {"none": "", "date": "", "in doubt": "none; date"}
-    for other in (np.zeros((300, 400)), sheet(True, [None] * 24)):  # the same print, more boxes
+    records = [form.record(page)]
+    page.lines[0].append(page.lines[0][-1]._replace(cell=np.ones((4, 2))))  # a box too many
+    ink = sheet(True, DIGITS[3:11], DIGITS[6:10])
+    ink[130:190, 350:407] = 0  # boxes go with the nearest ones of the sample
+    records += form.record(page), form.record(scan(ink)), form.missing
+    assert [each["date"] for each in records] == ["", "", "".join(map(str, LABELS[3:7])), ""]
+    doubts = "none; amount", "none; number; amount", "none; number", "none; date; number; amount"
+    assert [each["in doubt"] for each in records] == [*doubts]
+    page.lines[0][8:] = (each._replace(cell=each.cell + 9) for each in page.lines[0][:8])
+    for other in (scan(np.zeros((300, 400))), scan(sheet(True, [None] * 24)), page):
         with pytest.raises(InputError, match="does not show the form of"):
-            form.record(scan(other))
+            form.record(other)
+    pages = [scan(sheet(False, amount=DIGITS[3:7])[:, :width]) for width in (620, 560)]
+    assert [write_form(False).record(each)["in doubt"] for each in pages] == ["", "amount"]
 
 
 def test_rows_of_a_page_without_fields():
     ink, _ = form([None, *DIGITS[:11]], 6, np.random.default_rng(1))
-    rows = line_rows(read(on_paper(ink, np.random.default_rng(2))))
-    assert [row["line"] for row in rows] == ["1", "2"]
-    cells = [[row[str(k)] for k in range(1, 7)] for row in rows]
-    assert cells[0][0] == "" and all(len(cell) == 1 for cell in cells[0][1:] + cells[1])
-    assert {int(k) for row in rows for k in row["in doubt"].split("; ") if k} <= set(range(1, 7))
+    page = read(on_paper(ink, np.random.default_rng(2)))
+    page.lines[0].pop(3)  # boxes that were not found
+    word = page.lines[1].pop(0)._replace(doubt=1.0)
+    rows = line_rows(page)
+    assert [(row["line"], row["in doubt"]) for row in rows] == [("1", "4"), ("2", "1")]
+    lengths = [[len(row[str(k)]) for k in range(1, 7)] for row in rows]
+    assert lengths == [[0, 1, 1, 0, 1, 1], [0, 1, 1, 1, 1, 1]]
+    page.lines.append([word] * 30)  # in one box
+    assert not page.warning
 
 
 @pytest.mark.parametrize(
     "sample, fields, message",
     [
-        ("sample", '{"a": [5, 5, 5, 99]}', "field 'a' is .*: expected left, top"),
         ("sample", '{"a": [9e5, 9e5, 1e9, 1e9]}', "field 'a' is .*: expected left, top"),
         ("sample", '{"in doubt": [5, 5, 99, 99]}', "field 'in doubt': expected another name"),
         ("none", '{"a": [1, 1, 5, 9]}', "cannot read none.png"),
