@@ -129,9 +129,10 @@ def read_lines(
     rows = [every[end - len(line) : end] for line, end in zip(lines, ends)]
     boxed = not all(field.is_number for field in fields)
     columns = in_lines([field.box for field in fields], upright=True) if boxed else []
-    for some in (*rows, *columns, every):  # of which some may be in doubt, as pale ones are
+    known = [[] if field.doubt == 1 else each for field, each in zip(fields, result)]
+    for some in (*rows, *columns, every):  # judged before any is put in doubt
         least = 0 if not boxed else TABLE if some is every else ROW
-        if _is_print([each for k in some if fields[k].doubt < 1 for each in result[k]], least):
+        if _is_print([each for k in some for each in known[k]], least):
             for k in some:
                 result[k] = _in_doubt(result[k])
     return [[each for k in row for each in result[k]] for row in rows]
