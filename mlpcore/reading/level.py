@@ -55,7 +55,7 @@ MAX_ANGLE, ANGLE, FINE_ANGLE, SKEW_SIDE = 7.0, 0.5, 0.1, 700
 SHEET_SIDE, LEAST = 600, 60
 
 #: The least share of the border that is ground, and that the sheet covers of the picture, of its
-#: convex hull, and with light within the hull.
+#: convex hull, and with light within the hull. Beyond, light covers at most the last share.
 GROUND, COVERED, CONVEX, LIGHT = 0.15, 0.2, 0.85, 0.5
 
 #: The ground has at most this share of the sheet's light, also close to so large a share of
@@ -406,6 +406,9 @@ def _lighter(small: UInt8Array, threshold: float) -> tuple[float, UInt8Array | N
     sheet = cv2.fillConvexPoly(np.zeros_like(small), hull, 255)
     edge = cv2.morphologyEx(sheet, cv2.MORPH_GRADIENT, np.ones((3, 3), np.uint8)) > 0
     if np.mean(light[sheet > 0] > 0) < LIGHT or not edge.any():
+        return 0.0, None
+    beyond = light[cv2.dilate(sheet, np.ones((9, 9), np.uint8)) == 0]
+    if np.count_nonzero(beyond) > LIGHT * beyond.size:  # paper that a high digit parts
         return 0.0, None
     outside, inside = (_near(small, mask)[edge] for mask in (255 - sheet, sheet))
     return float(np.mean(outside <= DARK * inside)), sheet
