@@ -217,7 +217,7 @@ def _read(
     scores = np.log(np.maximum(probabilities.max(axis=1, initial=0), 1e-9))
     sequence = best_sequence(field.n_parts, field.segments, scores)
     found = [(field.segments[k].glyph.box, k) for k in sequence]
-    least = dict.fromkeys(sequence, field.doubt)
+    least = {k: max(field.doubt, float(field.segments[k].unsure)) for k in sequence}
     read: list[tuple[Box, Any, Float64Array, float]] = []
     for mark, box in field.marks:
         shared = [each.shared_width(box) for each, _ in found]

@@ -35,8 +35,9 @@ MIN_HEIGHT, MAX_PIECES = 8, 5000
 #: Shares of the usual height: lower pieces are dirt, higher or wider ones no digits.
 LOWEST, HIGHEST = 0.4, 2.5
 
-#: Lower pieces with less ink than this share of the square of the height are dirt.
-SPECK = 0.005
+#: Lower pieces with less ink than this share of the square of the height are dirt, except for fine
+#: points, which have more than the second share, and so many pixels.
+SPECK, FINE_POINT, MIN_POINT = 0.005, 0.002, 6
 
 #: Paler ink than this share of the usual is a pattern of the paper. What has less ink along its
 #: longer side than the second share of the usual is the rest of a pale line. What fills more than
@@ -89,6 +90,8 @@ def number_fields(ink: Ink) -> list[list[Field]]:
     for line in _text_lines([boxes[k] for k in digits], height):
         numbers = [digits[k] for k in line]
         marks = marks_of_line(numbers, others, components, height)
+        dirt = [k for k in marks if components.areas[k] < SPECK * height**2]
+        marks = {k: mark for k, mark in marks.items() if k not in dirt or mark == "."}
         for k in [k for k in marks if _is_near(k, numbers, components, APART * height)]:
             if k in numbers:
                 del marks[k]
@@ -174,10 +177,12 @@ def _digits(ink: Ink, components: Components) -> tuple[list[int], list[int], flo
     mass = np.bincount(components.labels.ravel(), ink.values.ravel())
     dark = mass / components.areas > PALE * mass[large].sum() / components.areas[large].sum()
     sides = np.array([max(box.width, box.height) for box in components.boxes])
+    dirt = components.areas < SPECK * usual**2
+    fine = dark & dirt & (components.areas >= max(MIN_POINT, FINE_POINT * usual**2))
     dark &= mass / sides > FINE * quantile((mass / sides)[large], mass[large], 0.5)
     solid = components.areas > SOLID * sides**2
     sized = (height >= LOWEST * usual) & (height <= HIGHEST * usual) & ~solid
-    others = ((height < LOWEST * usual) | solid) & dark & (components.areas >= SPECK * usual**2)
+    others = ((height < LOWEST * usual) | solid) & ((dark & ~dirt) | fine)
     return large[(sized & dark)[large]].tolist(), np.flatnonzero(others).tolist(), usual
 
 

@@ -32,8 +32,9 @@ FLAT, DASH_WIDTH, DASH_HEIGHT, DASH_MIDDLE = 1.5, (0.25, 1.5), 0.45, (0.25, 0.8)
 #: commas go so far below the bottom.
 POINT, COMMA_WIDTH, LOW, TAIL = 0.3, 0.45, 0.55, 0.05
 
-#: Points are at most so many times as long as broad, and small commas at least.
-ROUND, LONG = 1.5, 1.8
+#: Points are at most so many times as long as broad, and small commas at least. So few pixels as the
+#: last say nothing about it.
+ROUND, LONG, SHAPELESS = 1.5, 1.8, 16
 
 #: Minus signs have so large a share of their convex hull. Low and wide digits have less.
 SOLID = 0.8
@@ -64,6 +65,9 @@ SHARED, SHARED_SLOPE = 1.4, 0.5
 #: height of the ink that is cut.
 CUT, CUT_SLOPE = -1.0, 6.0
 
+#: With lower odds, a cut goes through so much ink that both digits are in doubt.
+UNSURE = -2.2
+
 #: Wider and lower digits than these shares of the usual height are improbable, by normal
 #: distributions with these deviations.
 USUAL_WIDTH, WIDTH_DEVIATION = 0.5, 0.3
@@ -80,6 +84,7 @@ class Segment(NamedTuple):
     end: int
     glyph: Glyph
     prior: float
+    unsure: bool = False  #: whether it was cut off through much ink
 
 
 class Field(NamedTuple):
@@ -136,6 +141,7 @@ def number_field(
     numbers = np.zeros(groups_there.shape, np.int16)  # of parts, from 1
     numbers[y, x] = 1 + part_of_pixel
     inked = ink._replace(values=ink.values[box.slices])
+    odds = [*(part.odds for part in parts), np.inf]
     segments = []
     for first in range(len(parts)):
         for end in range(first + 1, min(first + MAX_PARTS, len(parts)) + 1):
@@ -148,7 +154,8 @@ def number_field(
                 left, top, *size = cv2.boundingRect(mask.astype(np.uint8))
                 glyph = glyph._replace(box=Box.of_size(box.left + left, box.top + top, *size))
                 prior = _prior(parts[first:end], width / height, glyph.box.height / height)
-                segments.append(Segment(first, end, glyph, prior))
+                unsure = min(odds[first], odds[end]) < UNSURE
+                segments.append(Segment(first, end, glyph, prior, unsure))
     return Field(box, len(parts), segments, marks, True)
 
 
@@ -214,7 +221,8 @@ def marks_of_line(
         middle = (box.top + box.bottom) / 2
         if apart[near[0]] > FAR * height or not upper < middle < lower + BELOW * height:
             continue
-        mark = mark_at(box, upper, lower, components.elongation(k))
+        elongation = components.elongation(k) if components.areas[k] > SHAPELESS else 1.0
+        mark = mark_at(box, upper, lower, elongation)
         if mark == "-" and components.solidity(k) < SOLID:
             mark = UNKNOWN
         if mark == UNKNOWN and k in digits:
