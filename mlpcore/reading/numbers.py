@@ -42,7 +42,7 @@ SPECK, FINE_POINT, MIN_POINT = 0.005, 0.002, 6
 #: Paler ink than this share of the usual is a pattern of the paper. What has less ink along its
 #: longer side than the second share of the usual is the rest of a pale line. What fills more than
 #: the third share of a square around it is a hole or a spot; none of MNIST's test digits does.
-PALE, FINE, SOLID = 0.5, 0.15, 0.7
+PALE, FINE, SOLID = 0.5, 0.09, 0.7
 
 #: Neighbours share this part of the lower one's height, and are at most so many heights apart.
 BESIDE, NEAR = 0.4, 2.5
@@ -75,14 +75,17 @@ def number_fields(ink: Ink) -> list[list[Field]]:
     ink = ink._replace(threshold=threshold, edge=threshold / 2)
     dark = ink.strokes
     length = round(UPRIGHT_RULE * rows)
-    rules = find_lines(dark, round(LEVEL_RULE * columns), length)
+    # Beyond the border is no ink, or a digit on a strip's lower line would be an upright line.
+    padded = cv2.copyMakeBorder(dark, length, length, 0, 0, cv2.BORDER_CONSTANT)
+    rules = find_lines(padded, round(LEVEL_RULE * columns), length)[length:-length]
     upright = cv2.morphologyEx(rules, cv2.MORPH_OPEN, np.ones((length, 1), np.uint8))
     if cv2.connectedComponents(upright)[0] <= FEW_RULES:
         heights = [box.height for box in find_components(without_lines(dark, rules)).boxes[1:]]
         if 0 < max(heights, default=0) < LOWER * rows:
             upright &= ~cv2.morphologyEx(rules, cv2.MORPH_OPEN, np.ones((rows, 1), np.uint8))
         rules &= ~upright
-    components = find_components(_without_frame(without_lines(dark, rules), bool(rules.any())))
+    is_ruled = cv2.connectedComponents(rules)[0] > 2  # one line is no frame
+    components = find_components(_without_frame(without_lines(dark, rules), is_ruled))
     digits, others, height = _digits(ink, components)
     if not digits:
         return []
@@ -113,7 +116,7 @@ def number_fields(ink: Ink) -> list[list[Field]]:
 def _without_frame(dark: UInt8Array, is_ruled: bool) -> UInt8Array:
     """A black and white page (h, w) without the frame of a number, or what is left of it.
 
-    Upright lines are looked for if there are level ones, and where a page `is_ruled`.
+    Upright lines are looked for if there are level ones, and where a page `is_ruled` twice.
     """
     rest = _without_rules(dark, LEVEL)
     if not is_ruled and (rest == dark).all():

@@ -32,9 +32,9 @@ FLAT, DASH_WIDTH, DASH_HEIGHT, DASH_MIDDLE = 1.5, (0.25, 1.5), 0.45, (0.25, 0.8)
 #: commas go so far below the bottom.
 POINT, COMMA_WIDTH, LOW, TAIL = 0.3, 0.45, 0.55, 0.05
 
-#: Points are at most so many times as long as broad, and small commas at least. So few pixels as the
-#: last say nothing about it.
-ROUND, LONG, SHAPELESS = 1.5, 1.8, 16
+#: Points are at most so many times as long as broad, and small commas at least. Of no more pixels
+#: than the last, each is as good as round.
+ROUND, LONG, SHAPELESS = 1.5, 1.8, 10
 
 #: Minus signs have so large a share of their convex hull. Low and wide digits have less.
 SOLID = 0.8
