@@ -130,11 +130,11 @@ def read_lines(
     boxed = not all(field.is_number for field in fields)
     columns = in_lines([field.box for field in fields], upright=True) if boxed else []
     known = [[] if field.doubt == 1 else each for field, each in zip(fields, result)]
-    for some in (*rows, *columns, every):  # judged before any is put in doubt
+    for some in (*rows, *columns, every):  # boxes are judged before any are put in doubt
         least = 0 if not boxed else TABLE if some is every else ROW
-        if _is_print([each for k in some for each in known[k]], least):
+        if _is_print([each for k in some for each in (known if boxed else result)[k]], least):
             for k in some:
-                result[k] = _in_doubt(result[k])
+                result[k] = [e if e.answer is None else e._replace(doubt=1.0) for e in result[k]]
     return [[each for k in row for each in result[k]] for row in rows]
 
 
@@ -182,10 +182,6 @@ def _is_print(digits: list[ReadDigit], least: float) -> bool:
     doubtful = sum(each.in_doubt for each in digits)
     n_marks = sum(not len(each.probabilities) for each in digits)
     return len(digits) >= WORDS and (doubtful >= PRINT * len(digits) or 2 * n_marks > len(digits))
-
-
-def _in_doubt(line: list[ReadDigit]) -> list[ReadDigit]:
-    return [each if each.answer is None else each._replace(doubt=1.0) for each in line]
 
 
 def _judged(pixels: AnyArray, classifier: TrainedClassifier) -> tuple[Float64Array, Float64Array]:
