@@ -73,6 +73,9 @@ EVEN, EQUAL, PLACED, EXPLAINED = 0.1, 0.2, 0.75, 0.5
 #: The height of a place as a share of its width, and the least of a tick.
 HIGH, LOWEST = 1.3, 0.08
 
+#: Boxes in a shade are seen at so many times the threshold of strokes.
+SHADED = 1, 2, 4
+
 #: Combs are further away from boxes than this share of a side, which may be the width of a line.
 APART = 0.25
 
@@ -186,7 +189,7 @@ def drawn_boxes(ink: Ink, known: AnyArray, is_pale: bool) -> AnyArray:
         boxes, without_lines(ink.strokes, lines), side, len(known) > 0
     ):
         return _comb_places(ink, first[:0], frames)
-    boxes = _grown(boxes, drawn)
+    boxes = _with_shaded(_grown(boxes, drawn), ink)
     whole = np.concatenate([known, others])
     width, height = (boxes[:, 2:] - boxes[:, :2]).T
     is_whole = (_n_alike(boxes, whole) > 0) | (HIGH * width < FEWEST * height)
@@ -195,6 +198,25 @@ def drawn_boxes(ink: Ink, known: AnyArray, is_pale: bool) -> AnyArray:
     is_free = painted(boxes, dark.shape)[_middles(places)] == 0
     is_free &= _n_held(places, boxes, dark.shape) == 0
     return np.concatenate([boxes, places[is_free]])
+
+
+def _with_shaded(boxes: AnyArray, ink: Ink) -> AnyArray:
+    """Boxes (n, 4), and others as large as several of them: in a shade, pale, or parted by strokes.
+
+    Loops of digits in these go.
+    """
+    shape = ink.values.shape
+    shades = [ink._replace(threshold=times * ink.threshold).strokes for times in SHADED]
+    for dark in (ink.pale, *shades):
+        others, n_alike = _rectangles(dark), _n_alike(boxes, boxes)
+        several = boxes[n_alike >= SEVERAL]
+        is_new = _n_alike(others, boxes) >= SEVERAL
+        is_new &= painted(several, shape)[_middles(others)] == 0
+        for each, most in ((several, 0), (boxes, 1), (others, FEWEST)):
+            is_new &= _n_held(others, each, shape) <= most
+        is_loop = (painted(others[is_new], shape)[_middles(boxes)] > 0) & (n_alike < SEVERAL)
+        boxes = np.concatenate([boxes[~is_loop], others[is_new]])
+    return boxes
 
 
 def _several(boxes: AnyArray, known: AnyArray, dark: UInt8Array) -> tuple[AnyArray, BoolArray]:

@@ -283,6 +283,8 @@ def test_a_stroke_from_side_to_side_parts_no_box(layout, thick):
         ink[y + 6 : y + 6 + thick, x - 30 : x + 30] = 1
     for x, y in centres[[2, 9]].astype(int) * (layout == "gaps"):  # nor make lines between rows one
         ink[y + 18 : y + 48, [x - 24, x - 23, x + 22, x + 23]] = 1
+    x, y = centres[6].astype(int) * (layout == "pairs")  # nor does a stain
+    ink[y - 60 : y + 60, x : x + 14] = ink[y - 60 : y + 60, x : x + 14].clip(0.3)
     check_places(read(scan(ink)), centres, columns)
 
 
@@ -421,11 +423,10 @@ def test_pale_print_in_empty_boxes_is_in_doubt():
 @pytest.mark.parametrize("layout", [{}, {"line": 1}, {"gap": (14, 20)}])
 def test_lines_paler_than_ink(depth, layout):
     """As printed forms have them, of 225 grey values with a noise of 3."""
-    inks = [
+    (ink, centres), (lines, _) = (
         form(digits, 10, np.random.default_rng(1), box=(80, 64), **layout)
         for digits in (CLEAR * 6, [None] * 60)
-    ]
-    (ink, centres), (lines, _) = inks
+    )
     image, centres = turned(225 - np.where(lines > 0, depth, 175 * ink), centres, 0.7)
     found = read(noisy(image, np.random.default_rng(2), 3))
     check_places(found, centres, 10)
