@@ -156,24 +156,24 @@ def test_pieces_that_broke_off_and_low_digits_are_no_marks():
 
 
 def test_ways_to_part_a_number_are_no_more_digits():
-    """Eight digits show which way is up, not eight ways to part three."""
+    """Eight digits show which way is up, not eight ways to part three; some cut much ink."""
     sheet = np.pad(np.ones((200, 3)), ((0, 0), (20, 377)))  # the side of a box, which is no 1
     for k, digit in enumerate((0, 2, 4)):
         put(sheet, written(CLEAR[digit], 90), 60 + 85 * k, 60)
     [[field]] = number_fields(page_ink(on_paper(sheet, np.random.default_rng(0)).astype(np.uint8)))
-    assert len(field.likely) == 3 < len(field.segments)
+    assert len(field.likely) == 3 < sum(each.unsure for each in field.segments)
 
 
 def test_digits_on_a_ruled_line_are_no_comb():
-    """Beside a hole and the pale rest of a margin, which are no digits."""
+    """Beside a hole and the pale rest of a margin, which are no digits, unlike a thin 1."""
     sheet = np.zeros((160, 600))
     sheet[np.hypot(*(np.indices(sheet.shape) - [[[80]], [[30]]])) < 22] = 1
     sheet[40:80, 90] = 0.6
     for k, digit in enumerate((0, 9, 8, 4)):
         put(sheet, written(CLEAR[digit], 60), 120 + 70 * k, 50)
-    sheet[104:106] = 1
+    sheet[104:106] = sheet[50:104, 420:422] = 1
     found = read(on_paper(sheet, np.random.default_rng(0)))
-    assert not found.boxed and found.text.replace("?", "") == "0984"
+    assert not found.boxed and found.text.replace("?", "") == "09841"
 
 
 def test_a_pen_paler_than_printed_lines():
