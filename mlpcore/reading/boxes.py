@@ -436,17 +436,18 @@ def _comb_places(ink: Ink, boxes: AnyArray, frames: AnyArray) -> AnyArray:
         up, down = (_standing(each, line) for each in (dark[:y][::-1], dark[line.bottom :]))
         most = min(MOST, int(length / max(narrowest, thick / FLAT)))
         near = 2 * thick + TICK
-        begin, top, end, bottom = frames.T
-        spans = (begin <= left + near) & (end >= line.right - near)
+        begin, top, end, _ = frames.T
         below = (begin < line.right) & (end > left) & (np.abs(top - line.bottom) <= near)
-        ways = [(up, down), (down, up)][: 1 if below.any() else 2]
+        lines = np.flatnonzero(base[:, left : line.right].mean(axis=1) > WHOLE * 255)
+        hangs = lines[(lines > line.bottom + near) & (lines <= line.bottom + down.max())]
+        ways = [(up, down), (down, up)][: 1 if below.any() or len(hangs) else 2]
         ticks = max((_ticks(*each, thick, most) for each in ways), key=len)
         above = [box.bottom for box in found if box.right > left and box.left < line.right]
-        above += top[spans & (top < y) & (bottom > y - near)].tolist()
+        tops = [each + thick for each in above] + (lines[lines < y - near] + 2).tolist()
         ends = np.rint(left + ticks).clip(0, dark.shape[1]).astype(int).tolist()
         inset = thick // 2 + 2
         for begin, end in pairwise(ends):
-            top = max([0, round(y - HIGH * (end - begin)), *(each + thick for each in above)])
+            top = max([0, round(y - HIGH * (end - begin)), *tops])
             found.append(Box(begin + inset, top, end - inset, y - 1))
     found = [box for box in found if min(box.width, box.height) >= MIN_SIDE]
     return np.reshape(np.array(found, int), (-1, 4))
