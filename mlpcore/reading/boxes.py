@@ -424,6 +424,7 @@ def _comb_places(ink: Ink, boxes: AnyArray, frames: AnyArray) -> AnyArray:
         dark[max(0, top - apart) : bottom + apart, max(0, left - apart) : right + apart] = 0
     narrowest = max(MIN_SIDE, round(NARROWEST * max(dark.shape)))
     base = find_lines(dark, FEWEST * narrowest, len(dark) + 1)  # no upright ones
+    base &= cv2.dilate(dark, np.ones([3 * TICK, 1]))  # without printed points near them
     contours, _ = cv2.findContours(base, cv2.RETR_EXTERNAL, cv2.CHAIN_APPROX_SIMPLE)
     found: list[Box] = []
     for left, y, length, high in sorted(map(cv2.boundingRect, contours), key=lambda line: line[1]):

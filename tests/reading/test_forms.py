@@ -569,6 +569,7 @@ def test_short_combs_alone_and_beside_boxes(tick, ends, boxes):
     comb(sheet, CLEAR[:3], 300, 300, tick, ends)
     comb(sheet, CLEAR[3:7], 700, 301, tick, ends)
     comb(sheet, CLEAR[7:9], 1200, 300, 0.3, 0.3)
+    sheet[298:310, 498:522] = 1  # a printed point
     sheet[500:503, 300:900] = 1  # an underlined word
     sheet[440:500, [*range(320, 325), *range(347, 352), *range(440, 445), *range(530, 535)]] = 1
     sheet[800:803, 400:600] = sheet[800:820, 700:900] = 1  # a line and a bar, with noise on them
