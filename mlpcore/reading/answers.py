@@ -225,7 +225,7 @@ def _read(
     for box, k in found:
         answer = classes[probabilities[k].argmax()].item()
         own = probabilities[k] / probabilities[k].sum()
-        read.append((box, answer, own, max(least[k], float(doubts[k]))))
+        read.append((box, answer, own, min(1.0, least[k] + float(doubts[k]))))
     read = sorted(read, key=lambda each: each[0].left + each[0].right)
     cell, result = _corners(field.box, to_picture), []
     for box, answer, own, doubt in read or [(field.box, None, np.zeros(0), field.doubt)]:

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from functools import reduce
 from typing import NamedTuple
 
+import cv2
 import numpy as np
 
 from mlpcore.data.digit import pieces_inside, side_by_side, to_glyph
@@ -19,7 +20,7 @@ from mlpcore.reading.segmentation import (
     marks_of_line,
     number_field,
 )
-from mlpcore.typing import AnyArray, Float64Array
+from mlpcore.typing import AnyArray, Float64Array, UInt8Array
 
 #: Pixels that the inside of a box loses at each side, where a line's edge may be. Ink that stays
 #: within the share of a side of the box is the line, or the neighbour's.
@@ -57,8 +58,13 @@ MAX_PIECES = 6
 #: So is a digit TALL times as high as usual, which may be a picture, such as a stamp.
 PALE, STRONG, TALL = 0.35, 0.95, 2.0
 
-#: The doubt about pieces side by side that are read as one digit.
-APART = 0.2
+#: A stroke through an unused box is so many times as long as broad, and takes so large a share of
+#: its width and height. Ink that a line cuts off has so large a share of a side within the line and
+#: beyond it, and a line at most the last.
+STRAIGHT, ACROSS, BEYOND, LINE = 4.0, 0.85, 0.06, 0.18
+
+#: The least doubt about pieces side by side that are read as one digit, and about ink cut off.
+APART, CUT_OFF = 0.2, 0.11
 
 
 class _Content(NamedTuple):
@@ -148,8 +154,29 @@ def page_fields(ink: Ink, found: Sequence[Cell]) -> list[list[Field]]:
     unsure = (levels > 0) & (levels < PALE * np.quantile(levels, STRONG))  # such as printed letters
     unsure |= [not cell.seen for cell in found]
     unsure |= [bool(cell.pieces) and cell.height > TALL * usual for cell in cells]
-    fields = [f._replace(doubt=1.0) if each else f for f, each in zip(fields, unsure)]
+    strokes = ink.strokes
+    cut = [bool(cell.pieces) and _is_cut_off(cell, strokes) for cell in cells]
+    doubts = np.maximum(unsure, CUT_OFF * np.array(cut)).tolist()
+    fields = [f._replace(doubt=max(f.doubt, each)) for f, each in zip(fields, doubts)]
     return [[fields[k] for k in line] for line in in_lines(boxes)]
+
+
+def _is_cut_off(cell: _Content, dark: UInt8Array) -> bool:
+    """Whether ink meets a line of its box and goes on beyond it, on a page (h, w)."""
+    own = cell.components.mask(cell.pieces)
+    height, width = own.shape
+    length, reach = max(2, round(BEYOND * min(own.shape))), round(LINE * min(own.shape))
+    rim = length + reach
+    middle = cell.box.left + MARGIN + (width - 1) / 2, cell.box.top + MARGIN + (height - 1) / 2
+    around = cv2.getRectSubPix(dark, (width + 2 * rim, height + 2 * rim), middle) > 0
+    for quarters in range(4):
+        inside = np.rot90(own, quarters)[:length].all(axis=0)
+        outside = np.rot90(around, quarters)[rim - 1 :: -1, rim:-rim]
+        begin = 1 + max(np.flatnonzero(outside[:reach].mean(axis=1) > 0.5), default=-1)
+        beyond = outside[begin : begin + length].all(axis=0)
+        if (cv2.dilate(np.uint8(inside[None]), np.ones((1, 2 * length + 1)))[0] * beyond).any():
+            return True
+    return False
 
 
 def _alike(k: int, among: AnyArray, sides: Float64Array) -> AnyArray:
@@ -177,6 +204,9 @@ def _with_marks(cell: _Content, usual: float) -> _Content:
     if not pieces:
         return cell
     extent = cell.extent
+    across = min(extent.width / cell.box.width, extent.height / cell.box.height) > ACROSS
+    if across and len(pieces) == 1 and cell.components.elongation(pieces[0]) >= STRAIGHT:
+        return cell._replace(pieces=[], marks={pieces[0]: UNKNOWN})  # of an unused box
     if (
         not cell.is_flat
         and extent.height >= LOW * usual

@@ -265,14 +265,14 @@ def test_a_table_or_a_column_of_printed_words_has_no_sure_digit(digits):
 
 def test_words_and_dirt_in_boxes_are_unknown():
     ink, centres = form(DIGITS[:12], 6, np.random.default_rng(1), box=(150, 60))
-    kinds = (9, 1, 1, 4, 2), (20, 8, 3, 10, 10), (0, 0, 0, 0, 22)
-    for (x, y), n, side, joined in zip(centres[:5].astype(int), *kinds):
+    kinds = (9, 1, 1, 4, 2, 0), (20, 8, 3, 10, 10, 0), (0, 0, 0, 0, 22, 0)
+    for (x, y), n, side, joined in zip(centres[:6].astype(int), *kinds):
         ink[y - 26 : y + 26, x - 72 : x + 72] = 0
         ink[y - side // 2 : y - side // 2 + 3, x - 12 : x - 12 + joined] = 1  # a low m
         for left in range(x - 6 * n, x + 6 * n, 12):
             ink[y - side // 2 : y + side // 2, left : left + min(side, 5)] = 1
-    found = read(scan(ink))
-    assert [each.text for each in found.digits[:5]] == ["*?", "*?", "_", "*?", "*?"]
+    ink[y + np.arange(-72, 72) // 3 + [[0], [1], [2]], x + np.arange(-72, 72)] = 1  # a diagonal
+    assert [each.text for each in read(scan(ink)).digits[:6]] == ["*?", "*?", "_", *["*?"] * 3]
 
 
 @pytest.mark.parametrize("layout", ["grid", "table", "row", "gaps", "pairs"])
@@ -299,7 +299,7 @@ def test_digits_higher_than_their_boxes(height, up):
     found = read(scan(ink))
     check_places(found, centres, 10, within=20)
     wrong = [each for each, digit in zip(found.digits, wanted) if each.answer != digit]
-    assert up or len(wrong) < 20
+    assert (up or len(wrong) < 20) and sum(not each.in_doubt for each in wrong) < 3
 
 
 @pytest.mark.parametrize("side", [30, 24])
