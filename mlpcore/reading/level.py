@@ -318,10 +318,6 @@ def _smooth(places: AnyArray, values: Float64Array, shape: tuple[int, int]) -> F
     near = cv2.GaussianBlur(image, (0, 0), 1, borderType=cv2.BORDER_CONSTANT)
     near = near[..., :8] / np.maximum(near[..., 8:], 1e-9)
     filled = np.where(image[..., 8:] > 0, image[..., :8], near)
-    if min(shape) == 1:  # an end that is off counts twice in a median of three
-        row = filled.reshape(-1, 8)
-        inner = row[[1, -2]], 2 * row[[1, -2]] - row[[2, -3]]
-        row[[0, -1]] = np.median([row[[0, -1]], *inner], axis=0)
     halves = [cv2.medianBlur(np.ascontiguousarray(filled[..., k : k + 4]), 3) for k in (0, 4)]
     smooth = cv2.GaussianBlur(
         np.concatenate(halves, axis=2), (0, 0), SMOOTH, borderType=cv2.BORDER_REPLICATE
