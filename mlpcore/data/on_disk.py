@@ -84,8 +84,10 @@ class BytesOnDisk:
                 file.seek(self._offset + self._rows.start * result.shape[1])
                 file.readinto(result.data)
             else:
-                begins = self._offset + np.asarray(self._rows, np.int64) * result.shape[1]
-                _read_rows(file, list(zip(begins.tolist(), result)))
+                size, view = result.shape[1], memoryview(result.reshape(-1))
+                begins = self._offset + np.asarray(self._rows, np.int64) * size
+                rows = [view[k : k + size] for k in range(0, result.size, size)]
+                _read_rows(file, list(zip(begins.tolist(), rows)))
             state = _state(file)
         if state != self._found:  # fewer bytes would be another size
             raise InputError(
@@ -97,26 +99,27 @@ class BytesOnDisk:
         return result.reshape(self.shape).astype(dtype or np.uint8, copy=False)
 
 
-def _read_rows(file: BufferedReader, rows: list[tuple[int, Any]]) -> None:
+def _read_rows(file: BufferedReader, rows: list[tuple[int, memoryview]]) -> None:
     """Reads rows, of bytes, each from its place in a file.
 
     Those in Linux's cache take a system call each. From the first one on that it lacks, all are
     fetched from the disk at once.
     """
-    cached = 0
+    cached, number = 0, file.fileno()
     if hasattr(os, "RWF_NOWAIT"):
+        read, now = os.preadv, os.RWF_NOWAIT
         with suppress(OSError):  # from a file system that cannot tell, too
             for begin, row in rows:
-                if os.preadv(file.fileno(), (row,), begin, os.RWF_NOWAIT) < len(row):
+                if read(number, (row,), begin, now) < len(row):
                     break
                 cached += 1
     rows = rows[cached:]
     for begin, row in rows if hasattr(os, "posix_fadvise") else ():
-        os.posix_fadvise(file.fileno(), begin, len(row), os.POSIX_FADV_WILLNEED)
+        os.posix_fadvise(number, begin, len(row), os.POSIX_FADV_WILLNEED)
     raw: Any = file.raw  # a buffer would be filled for each row, and not used
     for begin, row in rows:
         raw.seek(begin)
-        raw.readinto(row.data)
+        raw.readinto(row)
 
 
 def _state(file: IO[bytes]) -> tuple[int, int]:
