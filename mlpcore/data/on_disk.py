@@ -84,7 +84,7 @@ class BytesOnDisk:
                 file.seek(self._offset + self._rows.start * result.shape[1])
                 file.readinto(result.data)
             else:
-                size, view = result.shape[1], memoryview(result.reshape(-1))
+                size, view = result.shape[1], result.reshape(-1).data
                 begins = self._offset + np.asarray(self._rows, np.int64) * size
                 rows = [view[k : k + size] for k in range(0, result.size, size)]
                 _read_rows(file, list(zip(begins.tolist(), rows)))

@@ -170,11 +170,11 @@ def _is_cut_off(cell: _Content, dark: UInt8Array) -> bool:
     middle = cell.box.left + MARGIN + (width - 1) / 2, cell.box.top + MARGIN + (height - 1) / 2
     around = cv2.getRectSubPix(dark, (width + 2 * rim, height + 2 * rim), middle) > 0
     for quarters in range(4):
-        inside = np.rot90(own, quarters)[:length].all(axis=0)
+        inside = np.all(np.rot90(own, quarters)[:length], axis=0, keepdims=True)
         outside = np.rot90(around, quarters)[rim - 1 :: -1, rim:-rim]
         begin = 1 + max(np.flatnonzero(outside[:reach].mean(axis=1) > 0.5), default=-1)
         beyond = outside[begin : begin + length].all(axis=0)
-        if (cv2.dilate(np.uint8(inside[None]), np.ones((1, 2 * length + 1)))[0] * beyond).any():
+        if (cv2.dilate(np.uint8(inside), np.ones((1, 2 * length + 1))) * beyond).any():
             return True
     return False
 
