@@ -212,6 +212,8 @@ def _with_shaded(boxes: AnyArray, ink: Ink) -> AnyArray:
         several = boxes[n_alike >= SEVERAL]
         is_new = _n_alike(others, boxes) >= SEVERAL
         is_new &= painted(several, shape)[_middles(others)] == 0
+        if not is_new.any():
+            continue
         for each, most in ((several, 0), (boxes, 1), (others, FEWEST)):
             is_new &= _n_held(others, each, shape) <= most
         is_loop = (painted(others[is_new], shape)[_middles(boxes)] > 0) & (n_alike < SEVERAL)

@@ -171,6 +171,8 @@ def _is_cut_off(cell: _Content, dark: UInt8Array) -> bool:
     around = cv2.getRectSubPix(dark, (width + 2 * rim, height + 2 * rim), middle) > 0
     for quarters in range(4):
         inside = np.all(np.rot90(own, quarters)[:length], axis=0, keepdims=True)
+        if not inside.any():
+            continue
         outside = np.rot90(around, quarters)[rim - 1 :: -1, rim:-rim]
         begin = 1 + max(np.flatnonzero(outside[:reach].mean(axis=1) > 0.5), default=-1)
         beyond = outside[begin : begin + length].all(axis=0)
